@@ -1,0 +1,7 @@
+// Entry point of the program `headlight`.
+#include <cstdio>
+
+int main() {
+  std::puts("headlight");
+  return 0;
+}

@@ -1,0 +1,9 @@
+# One program per *_bench.cc: headlight/kernels/gemm/gemm_bench.cc -> gemm_bench.
+
+find_package(benchmark REQUIRED)
+file(GLOB_RECURSE bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headlight/*_bench.cc)
+foreach(source IN LISTS bench_sources)
+  cmake_path(GET source STEM name)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE headlight headlight_options benchmark::benchmark_main)
+endforeach()

@@ -1,0 +1,26 @@
+# Flags for our own targets only: they are attached to the interface target headlight_options, never set globally.
+
+add_library(headlight_options INTERFACE)
+target_compile_options(headlight_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
+  # Contraction of a*b+c into an FMA differs between compilers: same bits need it off outside explicit FMAs.
+  -ffp-contract=off)
+# Vector code is built for AVX2 and AVX-512 besides the architecture's baseline; the 128-bit x86 steps between are not.
+target_compile_definitions(headlight_options INTERFACE HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4\))
+
+if(HEADLIGHT_SANITIZE)
+  target_compile_options(headlight_options INTERFACE
+    -fsanitize=${HEADLIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(headlight_options INTERFACE -fsanitize=${HEADLIGHT_SANITIZE})
+endif()
+if(HEADLIGHT_FUZZ)
+  target_compile_options(headlight_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(HEADLIGHT_ASSERTIONS)
+  # Release types define NDEBUG; undo it for our targets alone.
+  target_compile_options(headlight_options INTERFACE -UNDEBUG)
+endif()
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

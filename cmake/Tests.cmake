@@ -1,0 +1,29 @@
+# One test program per folder of the library, named after it: headlight/kernels/attention -> test_kernels_attention.
+
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+function(headlight_add_test_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE headlight headlight_options GTest::gmock GTest::gtest_main
+    nlohmann_json::nlohmann_json PkgConfig::hwy)
+  target_compile_definitions(${name} PRIVATE HEADLIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+endfunction()
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headlight/*_test.cc)
+foreach(source IN LISTS test_sources)
+  cmake_path(GET source PARENT_PATH folder)
+  cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/headlight)
+  string(REPLACE "/" "_" folder "${folder}")
+  list(APPEND test_folders ${folder})
+  list(APPEND test_sources_${folder} ${source})
+endforeach()
+list(REMOVE_DUPLICATES test_folders)
+foreach(folder IN LISTS test_folders)
+  headlight_add_test_program(test_${folder} ${test_sources_${folder}})
+endforeach()
+
+if(EXISTS ${PROJECT_SOURCE_DIR}/tests/CMakeLists.txt)
+  add_subdirectory(tests)
+endif()

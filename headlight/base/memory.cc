@@ -1,0 +1,102 @@
+#include "headlight/base/memory.h"
+
+#include <sys/resource.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "headlight/base/error.h"
+
+namespace headlight {
+namespace {
+
+struct Counter {
+  std::atomic<int64_t> now{0};
+  std::atomic<int64_t> peak{0};
+
+  void Add(int64_t bytes) {
+    const int64_t value = now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    int64_t seen = peak.load(std::memory_order_relaxed);
+    while (value > seen && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
+  }
+};
+
+// The last counter is the total. Never destroyed: buffers may outlive static objects.
+std::array<Counter, kMemoryTags + 1>& Counters() {
+  static auto* counters = new std::array<Counter, kMemoryTags + 1>;
+  return *counters;
+}
+
+MemoryUse Read(const Counter& counter) {
+  return {counter.now.load(std::memory_order_relaxed),
+          counter.peak.load(std::memory_order_relaxed)};
+}
+
+void Charge(MemoryTag tag, int64_t bytes) {
+  Counters()[static_cast<size_t>(tag)].Add(bytes);
+  Counters()[kMemoryTags].Add(bytes);
+}
+
+}  // namespace
+
+const char* MemoryTagName(MemoryTag tag) {
+  static constexpr std::array<const char*, kMemoryTags> kNames = {
+      "parameters", "gradients", "optimizer", "activations", "workspace", "other"};
+  return kNames[static_cast<size_t>(tag)];
+}
+
+MemoryUse MemoryOf(MemoryTag tag) { return Read(Counters()[static_cast<size_t>(tag)]); }
+
+MemoryUse MemoryTotal() { return Read(Counters()[kMemoryTags]); }
+
+void ResetMemoryPeaks() {
+  for (Counter& counter : Counters()) {
+    counter.peak.store(counter.now.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+}
+
+int64_t PeakResidentBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+int64_t ResidentBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") {
+      int64_t kilobytes = 0;
+      status >> kilobytes;
+      return kilobytes * 1024;
+    }
+  }
+  return 0;
+}
+
+std::shared_ptr<std::byte> AllocateUninitializedBuffer(size_t bytes, MemoryTag tag) {
+  const size_t rounded = (bytes / kBufferAlignment + 1) * kBufferAlignment;
+  void* data = rounded > bytes ? std::aligned_alloc(kBufferAlignment, rounded) : nullptr;
+  if (data == nullptr) {
+    throw Error(ErrorKind::kResource, "memory: {} bytes for {} could not be had", bytes,
+                MemoryTagName(tag));
+  }
+  const auto charged = static_cast<int64_t>(bytes);
+  Charge(tag, charged);
+  return {static_cast<std::byte*>(data), [tag, charged](std::byte* pointer) {
+            std::free(pointer);
+            Charge(tag, -charged);
+          }};
+}
+
+std::shared_ptr<std::byte> AllocateBuffer(size_t bytes, MemoryTag tag) {
+  std::shared_ptr<std::byte> buffer = AllocateUninitializedBuffer(bytes, tag);
+  std::memset(buffer.get(), 0, bytes);
+  return buffer;
+}
+
+}  // namespace headlight
