@@ -1,0 +1,65 @@
+// Files that appear whole or not at all, and line files that survive a crash.
+//
+// Every failure of the system (no such file, full disk, no permission) is an Error of kind
+// kResource that names the path and the cause, except where a function says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace headlight {
+
+inline constexpr int64_t kDefaultReadLimit = int64_t{4} << 30;  // bytes
+
+// The bytes of a regular file (or of a pipe, read to its end). A file that does not exist or is a
+// folder is kInput, as is one of more than max_bytes: it is refused before memory for it is taken.
+std::string ReadFile(const std::string& path, int64_t max_bytes = kDefaultReadLimit);
+
+// Writes `path` so that a reader (or a crash) sees the old file or the new one, never a part: a
+// temporary file in the same folder, write, fsync, rename, fsync of the folder. On failure the old
+// file stands and no temporary file is left. The folder must exist.
+void WriteFileAtomically(const std::string& path, std::string_view bytes);
+// The same for bytes that lie in several places: the file is their concatenation.
+void WriteFileAtomically(const std::string& path, std::span<const std::string_view> parts);
+
+// Appends to a file; each call is one write() of everything it was given, so that a killed process
+// leaves whole records (and at most one torn one when the machine itself dies; CutLines and
+// CompleteLinesEnd deal with it).
+class AppendWriter {
+ public:
+  AppendWriter() = default;  // closed
+  // Opens (creates if need be) for appending.
+  explicit AppendWriter(const std::string& path);
+  ~AppendWriter();
+  AppendWriter(AppendWriter&& other) noexcept;
+  AppendWriter& operator=(AppendWriter&& other) noexcept;
+
+  bool is_open() const { return descriptor_ >= 0; }
+  // Bytes in the file: the length to give to CutFile when what follows is to be undone.
+  int64_t bytes() const { return bytes_; }
+
+  void Append(std::string_view bytes);
+  // One line; `line` must not hold a line break (kInternal). The break is added.
+  void AppendLine(std::string_view line);
+  // Returns when what was appended is on the disk.
+  void Sync();
+  void Close();
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  int64_t bytes_ = 0;
+};
+
+// Cuts a file back to its first `bytes` bytes (fsynced). kInput when the file is shorter than that.
+void CutFile(const std::string& path, int64_t bytes);
+
+// Cuts a line file back to its first `lines` lines. kInput when it has fewer complete ones.
+void CutLines(const std::string& path, int64_t lines);
+
+// Where the last complete line ends, in bytes: a torn last line begins there. 0 for no lines.
+int64_t CompleteLinesEnd(const std::string& path);
+
+}  // namespace headlight
