@@ -1,0 +1,83 @@
+// Built-in text: short passages whose grammatical relations are known.
+//
+// A passage tells of two actions between four characters, one of each pronoun class (he, she, it,
+// they), each described by an adjective of another category (size, age, mood, character), and ends
+// with a pronoun that does something:
+//
+//   our tiny king was chased by those very old children . that lazy cat , which we know , ... .
+//   then he drank the milk .
+//
+// The pronoun agrees with one character only, and that one was acted upon. The label is the
+// category of the adjective that describes whoever acted upon it (above: the children, so "age").
+// It takes pronoun -> antecedent, verb -> object, subject -> verb and adjective -> noun together.
+// Every passage holds all four pronoun classes and all four categories, and neither a word nor two
+// neighbouring words say who acts, so a bag of words and bigrams stays at chance (one in four).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headlight {
+
+enum class RelationKind {
+  kPronoun,      // pronoun -> the noun that it stands for
+  kVerbObject,   // verb -> noun that is acted upon
+  kAdjective,    // adjective -> the noun that it describes
+  kSubject,      // acting noun or pronoun -> its verb
+  kPunctuation,  // every word of a clause -> the mark that ends the clause
+};
+inline constexpr int kRelationKinds = 5;
+
+// "pronoun", "verb-object", "adjective", "subject", "punctuation".
+const char* RelationName(RelationKind kind);
+// The inverse. Throws kInput for another name.
+RelationKind RelationFromName(std::string_view name);
+
+// Indices count tokens. A word of several tokens (Chinese is cut per character) has one
+// GoldRelation for each of its tokens; what it relates to is a range, over which attention may be
+// summed.
+struct GoldRelation {
+  RelationKind kind;
+  int32_t from;
+  int32_t to_begin;  // half-open [to_begin, to_end)
+  int32_t to_end;
+
+  bool operator==(const GoldRelation&) const = default;
+};
+
+struct RelationsExample {
+  std::string text;   // UTF-8; English is in lower case
+  std::string label;  // "size", "age", "mood" or "character"
+  // As the `auto` tokenizer cuts the text: Chinese per character, words whole, punctuation single.
+  std::vector<std::string> tokens;
+  std::vector<GoldRelation> relations;
+
+  bool operator==(const RelationsExample&) const = default;
+};
+
+enum class RelationsLanguage { kChinese, kEnglish };
+
+// "zh" or "en". Throws kUsage for another name.
+RelationsLanguage RelationsLanguageFromName(std::string_view name);
+
+struct RelationsOptions {
+  RelationsLanguage language = RelationsLanguage::kEnglish;
+  int64_t count = 0;
+  uint64_t seed = 0;
+};
+
+// Example i depends on (language, seed, i) alone and never changes. Every four consecutive
+// examples, counted from 0, hold each label once. Throws kUsage for a negative count.
+std::vector<RelationsExample> MakeRelations(const RelationsOptions& options);
+
+// One JSON object a line: {"text", "label", "tokens": [...], "relations": [{"relation", "from",
+// "to": [begin, end]}, ...]}, so that a reader of JSON lines finds "text" and "label" in it.
+std::string FormatRelations(const std::vector<RelationsExample>& examples);
+
+// The inverse, for files from anywhere. Throws kInput with `origin` (a file name) and the line for
+// a broken line, a missing field or an index outside the tokens. Blank lines are skipped.
+std::vector<RelationsExample> ParseRelations(std::string_view bytes, std::string_view origin);
+
+}  // namespace headlight
