@@ -1,7 +1,88 @@
 // Entry point of the program `headlight`.
-#include <cstdio>
+#include <fmt/core.h>
+#include <unistd.h>
 
-int main() {
-  std::puts("headlight");
-  return 0;
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+#include "apps/headlight/command.h"
+#include "apps/headlight/exit_codes.h"
+#include "headlight/base/error.h"
+
+namespace headlight::app {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+int exit_code = kExitOk;
+
+extern "C" void RequestStop(int) {
+  // A second signal ends the program at once.
+  if (stop_requested.exchange(true)) _exit(kExitInterrupted);
+}
+
+void InstallSignalHandlers() {
+  struct sigaction action = {};
+  action.sa_handler = RequestStop;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGPIPE, SIG_DFL);
+}
+
+int Complain(std::string_view message, int code) {
+  fmt::print(stderr, "headlight: {}\n", message);
+  return code;
+}
+
+constexpr const char* kFooter =
+    "Exit codes: 0 ok, 1 failed while running, 2 usage, 3 bad input, 4 a check did not hold, 130 "
+    "interrupted (after "
+    "saving).\n"
+    "Environment: HEADLIGHT_ISA=baseline|avx2|avx512|neon forces a code path; NO_COLOR turns "
+    "colour off.";
+
+int Run(int argc, char** argv) {
+  CLI::App program("Multi-head attention: train, compare, look at, measure.", "headlight");
+  program.set_version_flag("--version", HEADLIGHT_VERSION);
+  program.require_subcommand(1);
+  program.footer(kFooter);
+  program.option_defaults()->always_capture_default();
+  AddCompletionsCommand(program);
+  if (argc < 2) {
+    fmt::print("{}", program.help());
+    return kExitOk;
+  }
+  if (argv[1][0] != '-' && program.get_subcommand_no_throw(argv[1]) == nullptr) {
+    return Complain(
+        fmt::format("there is no command \"{}\"; `headlight --help` lists them", argv[1]),
+        kExitUsage);
+  }
+  try {
+    program.parse(argc, argv);
+    return std::fflush(stdout) == 0 ? exit_code
+                                    : Complain("standard output could not be written", kExitFailed);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? kExitOk : kExitUsage;
+  } catch (const Error& error) {
+    return Complain(error.what(), ExitCodeOf(error.kind()));
+  } catch (const std::bad_alloc&) {
+    return Complain("memory: an allocation failed; use a smaller batch, model or data set",
+                    kExitFailed);
+  } catch (const std::exception& error) {
+    return Complain(error.what(), kExitFailed);
+  }
+}
+
+}  // namespace
+
+std::atomic<bool>& StopRequested() { return stop_requested; }
+void SetExitCode(int code) { exit_code = code; }
+
+}  // namespace headlight::app
+
+int main(int argc, char** argv) {
+  headlight::app::InstallSignalHandlers();
+  return headlight::app::Run(argc, argv);
 }

@@ -24,7 +24,8 @@ Moments MomentsOf(std::span<const double> values) {
   return moments;
 }
 
-// Regularised incomplete beta function I_x(a, b) by its continued fraction (Lentz's method; DLMF 8.17.22).
+// Regularised incomplete beta function I_x(a, b) by its continued fraction (Lentz's method;
+// DLMF 8.17.22).
 double IncompleteBeta(double a, double b, double x) {
   if (x <= 0) return 0;
   if (x >= 1) return 1;
@@ -85,8 +86,9 @@ MeanInterval MeanWithInterval(std::span<const double> values) {
 
 double WelchPValue(std::span<const double> a, std::span<const double> b) {
   if (a.size() < 2 || b.size() < 2) {
-    throw Error(ErrorKind::kUsage, "Welch's test: both groups need at least two values, found {} and {}",
-                a.size(), b.size());
+    throw Error(ErrorKind::kUsage,
+                "Welch's test: both groups need at least two values, found {} and {}", a.size(),
+                b.size());
   }
   const Moments first = MomentsOf(a), second = MomentsOf(b);
   const double na = static_cast<double>(a.size()), nb = static_cast<double>(b.size());
@@ -99,8 +101,8 @@ double WelchPValue(std::span<const double> a, std::span<const double> b) {
 
 std::string FormatInterval(const MeanInterval& interval, double scale, int digits) {
   if (std::isnan(interval.half_width)) return fmt::format("{:.{}f}", interval.mean * scale, digits);
-  return fmt::format("{:.{}f} ± {:.{}f}", interval.mean * scale, digits, interval.half_width * scale,
-                     digits);
+  return fmt::format("{:.{}f} ± {:.{}f}", interval.mean * scale, digits,
+                     interval.half_width * scale, digits);
 }
 
 }  // namespace headlight

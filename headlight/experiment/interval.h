@@ -1,4 +1,5 @@
-// Means over seeds with confidence intervals (Student 1908), and whether differences exceed the spread.
+// Means over seeds with confidence intervals (Student 1908), and whether differences exceed the
+// spread.
 #pragma once
 
 #include <span>
@@ -13,7 +14,8 @@ double StudentPoint95(int degrees);
 
 struct MeanInterval {
   double mean = 0;
-  double half_width = 0;  // of the 95 % interval; NaN for a single value, which says nothing about spread
+  double half_width =
+      0;  // of the 95 % interval; NaN for a single value, which says nothing about spread
   int count = 0;
 };
 

@@ -41,7 +41,8 @@ FeatureIndex IndexFeatures(std::span<const std::vector<int32_t>> texts) {
     const bool pair = key >> 32 != 0;
     if (!pair || count >= 2) kept.push_back(key);
   }
-  std::sort(kept.begin(), kept.end());  // the order of features, and so the bits of the fit, are fixed
+  std::sort(kept.begin(),
+            kept.end());  // the order of features, and so the bits of the fit, are fixed
   FeatureIndex index;
   index.reserve(kept.size());
   for (FeatureKey key : kept) index.emplace(key, static_cast<int>(index.size()) + 1);
@@ -73,9 +74,10 @@ double Accuracy(const model& fitted, std::span<std::vector<feature_node>> rows,
 
 void CheckTexts(const LabelledTexts& texts, const char* side) {
   if (texts.ids.empty() || texts.ids.size() != texts.labels.size()) {
-    throw Error(ErrorKind::kInput,
-                "linear baseline: the {} side must have texts with a label each, found {} texts, {} labels",
-                side, texts.ids.size(), texts.labels.size());
+    throw Error(
+        ErrorKind::kInput,
+        "linear baseline: the {} side must have texts with a label each, found {} texts, {} labels",
+        side, texts.ids.size(), texts.labels.size());
   }
 }
 
@@ -85,11 +87,13 @@ struct FreeModel {
 
 }  // namespace
 
-LinearBaseline FitLinearBaseline(const LabelledTexts& train_texts, const LabelledTexts& valid_texts) {
+LinearBaseline FitLinearBaseline(const LabelledTexts& train_texts,
+                                 const LabelledTexts& valid_texts) {
   CheckTexts(train_texts, "training");
   CheckTexts(valid_texts, "validation");
   if (std::set<int32_t>(train_texts.labels.begin(), train_texts.labels.end()).size() < 2) {
-    throw Error(ErrorKind::kInput, "linear baseline: the training texts must have at least two classes");
+    throw Error(ErrorKind::kInput,
+                "linear baseline: the training texts must have at least two classes");
   }
   const double start = MonotonicSeconds();
   const FeatureIndex index = IndexFeatures(train_texts.ids);

@@ -1,4 +1,5 @@
-// The baseline that shows what attention bought: logistic regression on words and bigrams (liblinear, Fan et al. 2008).
+// The baseline that shows what attention bought: logistic regression on words and bigrams
+// (liblinear, Fan et al. 2008).
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,10 @@ struct LinearBaseline {
   double seconds = 0;
 };
 
-// Features: presence of each word and of each pair of adjacent words (pairs seen in at least two training texts), each
-// text scaled to length 1; L2-regularised logistic regression, one against the rest, C = 10. Deterministic.
-// Throws kInput when a side is empty or the training texts have fewer than two classes.
+// Features: presence of each word and of each pair of adjacent words (pairs seen in at least two
+// training texts), each text scaled to length 1; L2-regularised logistic regression, one against
+// the rest, C = 10. Deterministic. Throws kInput when a side is empty or the training texts have
+// fewer than two classes.
 LinearBaseline FitLinearBaseline(const LabelledTexts& train, const LabelledTexts& valid);
 
 }  // namespace headlight

@@ -1,0 +1,23 @@
+// What the commands of the program share.
+//
+// One file per command: it adds its flags to the CLI::App (the one flag table: help and completions
+// come from it) and sets a callback. Data goes to stdout, messages to stderr. Exit codes: see
+// exit_codes.h.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+
+namespace headlight::app {
+
+// Set by SIGINT and SIGTERM; long work looks at it between steps, saves, and throws
+// Error{kInterrupted}.
+std::atomic<bool>& StopRequested();
+
+// The command's exit code when it ran to its end but has something to say (4: a check did not
+// hold).
+void SetExitCode(int code);
+
+void AddCompletionsCommand(CLI::App& program);
+
+}  // namespace headlight::app
