@@ -43,6 +43,11 @@ constexpr const char* kFooter =
     "Environment: HEADLIGHT_ISA=baseline|avx2|avx512|neon forces a code path; NO_COLOR turns "
     "colour off.";
 
+bool HasCommand(const CLI::App& program, std::string_view name) {
+  const auto named = [name](const CLI::App* command) { return command->get_name() == name; };
+  return !program.get_subcommands(named).empty();
+}
+
 int Run(int argc, char** argv) {
   CLI::App program("Multi-head attention: train, compare, look at, measure.", "headlight");
   program.set_version_flag("--version", HEADLIGHT_VERSION);
@@ -54,7 +59,7 @@ int Run(int argc, char** argv) {
     fmt::print("{}", program.help());
     return kExitOk;
   }
-  if (argv[1][0] != '-' && program.get_subcommand_no_throw(argv[1]) == nullptr) {
+  if (argv[1][0] != '-' && !HasCommand(program, argv[1])) {
     return Complain(
         fmt::format("there is no command \"{}\"; `headlight --help` lists them", argv[1]),
         kExitUsage);
