@@ -1,0 +1,62 @@
+// The choices that layers share, with their names on the command line and in run files, and what a
+// forward pass is told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "headlight/nn/probe.h"
+
+namespace headlight {
+
+// kNone: no order. kLearned: a table added to the embedding. kSinusoidal: Vaswani et al. 2017,
+// section 3.5. kRelative: Shaw et al. 2018, inside attention.
+enum class PositionKind { kNone, kLearned, kSinusoidal, kRelative };
+// kPost: norm(x + f(x)) (Vaswani et al. 2017). kPre: x + f(norm(x)), with a norm at the end.
+enum class NormPlacement { kPost, kPre };
+enum class HiddenActivation { kRelu, kGelu };
+// How a text's token vectors become one. kAttention: softmax over a learned score per token.
+enum class PoolingKind { kMean, kFirst, kMax, kAttention };
+enum class ScaleKind { kInverseSqrt /* 1/sqrt(d) */, kInverseFourthRoot /* d^-0.25 */, kGiven };
+// kZero: non-finite attention scores count as 0 (and are counted); kPropagate: they come out as
+// NaN.
+enum class NonfinitePolicy { kPropagate, kZero };
+
+// "none", "learned", "sinusoidal", "relative"; "post", "pre"; "relu", "gelu"; "mean", "first",
+// "max", "attention"; "sqrt", "fourth-root", "given"; "propagate", "zero".
+const char* Name(PositionKind kind);
+const char* Name(NormPlacement placement);
+const char* Name(HiddenActivation activation);
+const char* Name(PoolingKind kind);
+const char* Name(ScaleKind kind);
+const char* Name(NonfinitePolicy policy);
+
+// The inverse; throws kUsage with the names that exist: `Parse<PoolingKind>("mean")`. Defined for
+// the six enumerations above.
+template <typename Choice>
+Choice Parse(std::string_view name);
+template <>
+PositionKind Parse(std::string_view name);
+template <>
+NormPlacement Parse(std::string_view name);
+template <>
+HiddenActivation Parse(std::string_view name);
+template <>
+PoolingKind Parse(std::string_view name);
+template <>
+ScaleKind Parse(std::string_view name);
+template <>
+NonfinitePolicy Parse(std::string_view name);
+
+struct ForwardOptions {
+  bool training = false;  // dropout on
+  uint64_t seed = 0;      // of dropout
+  int64_t step = 0;       // dropout differs from step to step
+  Probe* probe = nullptr;
+  NonfinitePolicy nonfinite = NonfinitePolicy::kPropagate;
+  // False when no Backward follows: layers then share their buffers, even with a Saved given.
+  bool for_backward = true;
+};
+
+}  // namespace headlight
