@@ -8,6 +8,9 @@ target_compile_options(headlight_options INTERFACE
 # Vector code is built for AVX2 and AVX-512 besides the architecture's baseline; the 128-bit x86 steps between are not.
 target_compile_definitions(headlight_options INTERFACE HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4\))
 
+if(HEADLIGHT_WERROR)
+  target_compile_options(headlight_options INTERFACE -Werror)
+endif()
 if(HEADLIGHT_SANITIZE)
   target_compile_options(headlight_options INTERFACE
     -fsanitize=${HEADLIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

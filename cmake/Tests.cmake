@@ -1,4 +1,5 @@
 # One test program per folder of the library, named after it: headlight/kernels/attention -> test_kernels_attention.
+# Tests that take more than a few seconds lie in *_long_test.cc: they become test_<folder>_long, labelled "long".
 
 find_package(GTest REQUIRED)
 include(GoogleTest)
@@ -8,7 +9,11 @@ function(headlight_add_test_program name)
   target_link_libraries(${name} PRIVATE headlight headlight_options GTest::gmock GTest::gtest_main
     nlohmann_json::nlohmann_json PkgConfig::hwy)
   target_compile_definitions(${name} PRIVATE HEADLIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+  set(label "")
+  if(name MATCHES "_long$")
+    set(label LABELS long)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 ${label})
 endfunction()
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headlight/*_test.cc)
@@ -16,6 +21,9 @@ foreach(source IN LISTS test_sources)
   cmake_path(GET source PARENT_PATH folder)
   cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/headlight)
   string(REPLACE "/" "_" folder "${folder}")
+  if(source MATCHES "_long_test\\.cc$")
+    string(APPEND folder _long)
+  endif()
   list(APPEND test_folders ${folder})
   list(APPEND test_sources_${folder} ${source})
 endforeach()
