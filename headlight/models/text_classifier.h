@@ -16,7 +16,7 @@
 //   encoder.N.feed_forward.down.weight|bias   [dim, F] | [dim]
 //   encoder.N.feed_forward_norm.weight|bias   [dim]
 //   norm.weight|bias                          [dim]                 pre-norm
-//   pooling.score.weight                      [1, dim]              attention pooling
+//   pooling.query                             [dim]                 attention pooling
 //   classifier.weight|bias                    [classes, dim] | [classes]
 // In torch.nn.TransformerEncoderLayer these are self_attn.in_proj_weight (query, key, value
 // stacked), self_attn.out_proj, norm1, linear1, linear2, norm2.

@@ -119,7 +119,7 @@ int64_t ParameterCount(const TextClassifierConfig& config) {
   int64_t count = config.vocabulary * dim + config.layers * layer + config.classes * (dim + 1);
   if (config.positions == PositionKind::kLearned) count += config.max_len * dim;
   if (config.norm == NormPlacement::kPre) count += 2 * dim;
-  if (config.pooling == PoolingKind::kAttention) count += dim;
+  if (config.pooling == PoolingChoice::kAttention) count += dim;
   return count;
 }
 

@@ -27,7 +27,7 @@ struct TextClassifierConfig {
 
   NormPlacement norm = NormPlacement::kPost;
   HiddenActivation activation = HiddenActivation::kRelu;
-  PoolingKind pooling = PoolingKind::kMean;
+  PoolingChoice pooling = PoolingChoice::kMean;
   double norm_epsilon = 1e-5;
 
   bool causal = false;

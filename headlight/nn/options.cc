@@ -31,7 +31,7 @@ Choice Find(std::span<const char* const> names, std::string_view name, const cha
 const char* Name(PositionKind kind) { return kPositions[static_cast<size_t>(kind)]; }
 const char* Name(NormPlacement placement) { return kPlacements[static_cast<size_t>(placement)]; }
 const char* Name(HiddenActivation kind) { return kActivations[static_cast<size_t>(kind)]; }
-const char* Name(PoolingKind kind) { return kPoolings[static_cast<size_t>(kind)]; }
+const char* Name(PoolingChoice kind) { return kPoolings[static_cast<size_t>(kind)]; }
 const char* Name(ScaleKind kind) { return kScales[static_cast<size_t>(kind)]; }
 const char* Name(NonfinitePolicy policy) { return kPolicies[static_cast<size_t>(policy)]; }
 
@@ -48,8 +48,8 @@ HiddenActivation Parse(std::string_view name) {
   return Find<HiddenActivation>(kActivations, name, "activation");
 }
 template <>
-PoolingKind Parse(std::string_view name) {
-  return Find<PoolingKind>(kPoolings, name, "pooling");
+PoolingChoice Parse(std::string_view name) {
+  return Find<PoolingChoice>(kPoolings, name, "pooling");
 }
 template <>
 ScaleKind Parse(std::string_view name) {

@@ -17,7 +17,7 @@ enum class PositionKind { kNone, kLearned, kSinusoidal, kRelative };
 enum class NormPlacement { kPost, kPre };
 enum class HiddenActivation { kRelu, kGelu };
 // How a text's token vectors become one. kAttention: softmax over a learned score per token.
-enum class PoolingKind { kMean, kFirst, kMax, kAttention };
+enum class PoolingChoice { kMean, kFirst, kMax, kAttention };
 enum class ScaleKind { kInverseSqrt /* 1/sqrt(d) */, kInverseFourthRoot /* d^-0.25 */, kGiven };
 // kZero: non-finite attention scores count as 0 (and are counted); kPropagate: they come out as
 // NaN.
@@ -28,11 +28,11 @@ enum class NonfinitePolicy { kPropagate, kZero };
 const char* Name(PositionKind kind);
 const char* Name(NormPlacement placement);
 const char* Name(HiddenActivation activation);
-const char* Name(PoolingKind kind);
+const char* Name(PoolingChoice kind);
 const char* Name(ScaleKind kind);
 const char* Name(NonfinitePolicy policy);
 
-// The inverse; throws kUsage with the names that exist: `Parse<PoolingKind>("mean")`. Defined for
+// The inverse; throws kUsage with the names that exist: `Parse<PoolingChoice>("mean")`. Defined for
 // the six enumerations above.
 template <typename Choice>
 Choice Parse(std::string_view name);
@@ -43,7 +43,7 @@ NormPlacement Parse(std::string_view name);
 template <>
 HiddenActivation Parse(std::string_view name);
 template <>
-PoolingKind Parse(std::string_view name);
+PoolingChoice Parse(std::string_view name);
 template <>
 ScaleKind Parse(std::string_view name);
 template <>
