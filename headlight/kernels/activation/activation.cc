@@ -1,0 +1,52 @@
+#include "headlight/kernels/activation/activation.h"
+
+#include "headlight/base/error.h"
+#include "headlight/kernels/activation/activation_reference.h"
+#include "headlight/kernels/check.h"
+
+namespace headlight {
+namespace {
+
+void CheckThree(const char* operation, const Tensor& a, const Tensor& b, const Tensor& out) {
+  CheckFloat(operation, "the input", a);
+  CheckMatrix(operation, "the input", a, a.dtype());
+  CheckMatrix(operation, "the gradient", b, a.dtype(), a.size(0), a.size(1));
+  CheckMatrix(operation, "the output", out, a.dtype(), a.size(0), a.size(1));
+}
+
+}  // namespace
+
+void ReluForward(const Tensor& x, Tensor& y) {
+  CheckThree("relu", x, x, y);
+  reference::ReluForward(x, y);
+}
+
+void ReluBackward(const Tensor& y, const Tensor& dy, Tensor& dx) {
+  CheckThree("relu backward", y, dy, dx);
+  reference::ReluBackward(y, dy, dx);
+}
+
+void GeluForward(const Tensor& x, Tensor& y) {
+  CheckThree("gelu", x, x, y);
+  reference::GeluForward(x, y);
+}
+
+void GeluBackward(const Tensor& x, const Tensor& dy, Tensor& dx) {
+  CheckThree("gelu backward", x, dy, dx);
+  reference::GeluBackward(x, dy, dx);
+}
+
+void Dropout(const Tensor& x, const DropoutOptions& options, Tensor& y) {
+  CheckThree("dropout", x, x, y);
+  CheckOffsets("dropout", options.offsets, x.size(0));
+  if (options.sample_ids.size() + 1 != options.offsets.size()) {
+    throw Error(ErrorKind::kShape, "dropout: {} sequences need as many sample ids, found {}",
+                options.offsets.size() - 1, options.sample_ids.size());
+  }
+  if (!(options.rate >= 0 && options.rate < 1)) {
+    throw Error(ErrorKind::kUsage, "dropout: the rate must lie in [0, 1), found {}", options.rate);
+  }
+  reference::Dropout(x, options, y);
+}
+
+}  // namespace headlight
