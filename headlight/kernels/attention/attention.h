@@ -1,0 +1,197 @@
+// Multi-head attention on ragged batches: exact, deterministic, never an n x n matrix in memory.
+//
+//   score(i, j)  = scale * (q_i . k_j + q_i . relative_key[j - i])
+//   weight(i, :) = softmax over the keys that the mask keeps
+//   out(i)       = sum_j dropout(weight(i, j)) * (v_j + relative_value[j - i])
+//
+// Forward: online softmax over key blocks (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao
+// et al. 2022). Backward: weights are computed again from `lse`. f32 runs the fused vector kernels;
+// f64 and what they refuse (PlanAttention says why) run the plain reference loops.
+//
+// What holds at the edges: a query with nothing to attend to gives out 0, weights 0, lse -inf and
+// zero gradients. A masked key, value, query or output gradient never leaks, whatever it holds (NaN
+// and inf too). A NaN or a score of +inf that is not masked comes out as NaN. Zero lengths are
+// legal. Results depend on one sequence's own data, lengths and mask alone: never on threads or on
+// what else is in the batch.
+//
+// All functions check their arguments and throw Error(kShape) or Error(kUsage). Outputs must not
+// overlap inputs or each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headlight/tensor/tensor.h"
+
+namespace headlight {
+
+// Which keys a query may look at: those that every part of the mask keeps. i and j count from 0
+// inside one sequence; Lq and Lk are its numbers of queries and keys (from the offsets).
+struct Mask {
+  enum class Causal {
+    kNone,
+    kAlignedToStart,  // keeps j <= i
+    kAlignedToEnd,    // keeps j <= i + Lk - Lq: the last query sees every key
+  };
+  // Keeps i - left <= j <= i + right; with Causal::kAlignedToEnd, i counts as i + Lk - Lq.
+  struct Window {
+    int64_t left = 0;
+    int64_t right = 0;
+  };
+
+  Causal causal = Causal::kNone;
+  std::optional<Window> window;
+  // Empty, or one per sequence, in [0, Lk]: keeps j < key_lengths[sequence].
+  std::vector<int64_t> key_lengths;
+  // data == nullptr: none. Else [batch, heads, query_len, key_len], non-zero keeps; the last two
+  // sizes are at least the longest Lq and Lk. Any strides; stride 0 repeats one axis (one mask for
+  // all heads). Not owned.
+  View<const uint8_t> keep;
+};
+
+// Relative positions (Shaw et al. 2018, "Self-attention with relative position representations",
+// equations 3 and 4): table row = clamp(j - i, -(L - 1), L - 1) + L - 1. Shapes [heads or 1, 2L -
+// 1, head_dim] and [heads or 1, 2L - 1, value_dim]; an empty tensor means none. Last stride 1.
+struct RelativePositions {
+  Tensor keys;
+  Tensor values;
+};
+
+// Dropout on weights: each is dropped with probability `rate` (rounded to 1/65536), the others are
+// divided by 1 - rate. The draw is a pure function of (seed, layer, step, sample id, head, query,
+// key) (DropoutKeepsWeight below), so it depends on no batch slot. rate 0 is bitwise no dropout.
+struct Dropout {
+  double rate = 0;  // in [0, 1)
+  uint64_t seed = 0;
+  uint32_t layer = 0;
+  uint64_t step = 0;
+  std::vector<int64_t> sample_ids;  // one per sequence; needed when rate > 0
+};
+
+// What becomes of a non-finite score that is not masked.
+enum class NonFiniteScores {
+  kPropagate,      // the row comes out as NaN
+  kReplaceByZero,  // the score counts as 0, passes no gradient, and is counted
+};
+
+struct AttentionProblem {
+  // batch + 1 each, from 0, not decreasing: sequence s has the rows [offsets[s], offsets[s + 1]).
+  std::vector<int64_t> query_offsets;
+  std::vector<int64_t> key_offsets;
+  int64_t heads = 1;
+  int64_t kv_heads = 1;  // divides heads; head h reads key/value head h / (heads / kv_heads)
+  int64_t head_dim = 0;
+  int64_t value_dim = 0;
+  DType dtype = DType::kF32;    // of every tensor; f32 or f64
+  std::optional<double> scale;  // 1 / sqrt(head_dim) unless given; finite
+  Mask mask;
+  RelativePositions relative;
+  Dropout dropout;
+  NonFiniteScores nonfinite = NonFiniteScores::kPropagate;
+
+  int64_t batch() const { return static_cast<int64_t>(query_offsets.size()) - 1; }
+  int64_t query_tokens() const { return query_offsets.back(); }
+  int64_t key_tokens() const { return key_offsets.back(); }
+  double EffectiveScale() const;
+};
+
+// Any strides: windows into a fused [tokens, 3 * heads * head_dim] buffer are welcome.
+struct AttentionInputs {
+  Tensor query;  // [query tokens, heads, head_dim]
+  Tensor key;    // [key tokens, kv_heads, head_dim]
+  Tensor value;  // [key tokens, kv_heads, value_dim]
+};
+
+// Weights of one head of one sequence, before dropout: [Lq, Lk], rows sum to 1 (or 0).
+struct HeadWeights {
+  int64_t sequence = 0;
+  int64_t head = 0;
+  Tensor weights;  // filled; allocated by AttentionForward when empty
+};
+
+// Per query statistics of the weights (before dropout) of chosen heads, in O(n) memory. Tensors are
+// [chosen heads, query tokens] of the problem's dtype, allocated by AttentionForward. All are 0
+// (and the key -1) for a query with nothing to attend to.
+struct HeadStatistics {
+  std::vector<int64_t> heads;    // asked: which heads, ascending or not
+  std::vector<uint8_t> key_set;  // asked: empty, or one per key token; non-zero is in the set
+  Tensor entropy;                // -sum w ln w, in nats
+  Tensor distance;               // sum w (j - i)
+  Tensor absolute_distance;      // sum w |j - i|
+  Tensor largest_weight;
+  Tensor largest_key;  // i32: its key (the first of equals), counted in the sequence
+  Tensor set_mass;     // sum of w over key_set; empty when key_set is
+};
+
+struct AttentionOutputs {
+  Tensor out;                        // [query tokens, heads, value_dim], any strides
+  Tensor lse;                        // [heads, query tokens]: ln sum exp score. Empty: unwanted
+  std::vector<HeadWeights> weights;  // sequence and head set by the caller
+  std::optional<HeadStatistics> statistics;
+  int64_t replaced_scores = 0;  // under kReplaceByZero: how many, over all heads
+};
+
+// Overwrites outputs.out, lse and what else is asked for.
+void AttentionForward(const AttentionProblem& problem, const AttentionInputs& inputs,
+                      AttentionOutputs& outputs);
+
+struct AttentionGradients {
+  Tensor query;  // shapes of the inputs, any strides; overwritten
+  Tensor key;
+  Tensor value;
+  Tensor relative_keys;    // shape of the table; added to, in the order of sequences and heads.
+  Tensor relative_values;  // Empty: unwanted
+};
+
+// `outputs` are those of the forward pass of the same problem and inputs (out and lse are read).
+// out_gradient: [query tokens, heads, value_dim], any strides.
+void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& inputs,
+                       const AttentionOutputs& outputs, const Tensor& out_gradient,
+                       AttentionGradients& gradients);
+
+// The same by plain loops and double sums (attention_reference.cc): what the fused kernels are
+// tested against. The backward pass computes out and lse anew and does not read `outputs`.
+void AttentionForwardReference(const AttentionProblem& problem, const AttentionInputs& inputs,
+                               AttentionOutputs& outputs);
+void AttentionBackwardReference(const AttentionProblem& problem, const AttentionInputs& inputs,
+                                const Tensor& out_gradient, AttentionGradients& gradients);
+
+// Which kernel runs, and why each better one does not.
+struct AttentionPlan {
+  std::string kernel;                 // "fused f32 avx512", "reference f64"
+  int64_t query_rows = 0;             // rows of a register tile
+  int64_t query_block = 0;            // rows of a block of the backward pass
+  int64_t key_block = 0;              // keys between two rescalings of the online softmax
+  std::vector<std::string> refusals;  // "fused f32: dtype is f64"
+
+  std::string ToString() const;
+};
+AttentionPlan PlanAttention(const AttentionProblem& problem);
+
+struct ScorePosition {
+  int64_t sequence, head, query, key;
+};
+// The first non-finite score that is not masked, in the order sequence, head, query, key: what a
+// trainer reports when a loss became NaN.
+std::optional<ScorePosition> FindNonFiniteScore(const AttentionProblem& problem,
+                                                const AttentionInputs& inputs);
+
+// Throws what AttentionForward would throw for this problem alone.
+void CheckAttentionProblem(const AttentionProblem& problem);
+
+// The draw of dropout: eight queries share one Philox block (16 bits each). `key` of a weight is
+// its position in the sequence.
+struct DropoutStream {
+  // One stream per (seed, layer, step, sample id, head).
+  DropoutStream(const Dropout& dropout, int64_t sample_id, int64_t head);
+
+  uint32_t key0, key1;
+  uint32_t threshold;  // dropped when the 16-bit draw is below
+};
+bool DropoutKeepsWeight(const DropoutStream& stream, int64_t query, int64_t key);
+// What a kept weight is multiplied with: 1 / (1 - rounded rate).
+double DropoutFactor(const Dropout& dropout);
+
+}  // namespace headlight

@@ -1,0 +1,245 @@
+// What a problem and its tensors must be; every entry point of attention.h calls these first.
+#include <algorithm>
+#include <cmath>
+
+#include "headlight/base/error.h"
+#include "headlight/base/random.h"
+#include "headlight/kernels/attention/attention_internal.h"
+
+namespace headlight {
+namespace {
+
+void CheckOffsets(const char* name, const std::vector<int64_t>& offsets) {
+  if (offsets.empty() || offsets.front() != 0 || !std::is_sorted(offsets.begin(), offsets.end())) {
+    throw Error(ErrorKind::kShape, "attention: {} must start with 0 and never decrease", name);
+  }
+}
+
+int64_t LongestOf(const std::vector<int64_t>& offsets) {
+  int64_t longest = 0;
+  for (size_t s = 1; s < offsets.size(); ++s) {
+    longest = std::max(longest, offsets[s] - offsets[s - 1]);
+  }
+  return longest;
+}
+
+void CheckMask(const AttentionProblem& problem) {
+  const Mask& mask = problem.mask;
+  if (mask.window && (mask.window->left < 0 || mask.window->right < 0)) {
+    throw Error(ErrorKind::kUsage, "attention: window must be >= 0 on both sides, found {} and {}",
+                mask.window->left, mask.window->right);
+  }
+  const size_t batch = static_cast<size_t>(problem.batch());
+  if (!mask.key_lengths.empty() && mask.key_lengths.size() != batch) {
+    throw Error(ErrorKind::kShape, "attention: key_lengths must be {} (one per sequence), found {}",
+                batch, mask.key_lengths.size());
+  }
+  for (size_t s = 0; s < mask.key_lengths.size(); ++s) {
+    const int64_t keys = problem.key_offsets[s + 1] - problem.key_offsets[s];
+    if (mask.key_lengths[s] < 0 || mask.key_lengths[s] > keys) {
+      throw Error(ErrorKind::kShape, "attention: key length of sequence {} must be 0..{}, found {}",
+                  s, keys, mask.key_lengths[s]);
+    }
+  }
+  if (mask.keep.data == nullptr) return;
+  const Shape& shape = mask.keep.shape;
+  if (shape.rank() != 4 || shape[0] != problem.batch() || shape[1] != problem.heads ||
+      shape[2] < LongestOf(problem.query_offsets) || shape[3] < LongestOf(problem.key_offsets)) {
+    throw Error(ErrorKind::kShape, "attention: keep must be [{}, {}, >= {}, >= {}], found {}",
+                problem.batch(), problem.heads, LongestOf(problem.query_offsets),
+                LongestOf(problem.key_offsets), shape.ToString());
+  }
+}
+
+void CheckTable(const AttentionProblem& problem, const char* name, const Tensor& table,
+                int64_t width) {
+  if (table.empty()) return;
+  const Shape& shape = table.shape();
+  const bool heads_fit = shape.rank() == 3 && (shape[0] == 1 || shape[0] == problem.heads);
+  if (!heads_fit || shape[1] % 2 == 0 || shape[2] != width || table.stride(2) != 1) {
+    throw Error(ErrorKind::kShape,
+                "attention: {} must be [1 or {}, odd, {}] with last stride 1, found {}", name,
+                problem.heads, width, shape.ToString());
+  }
+  if (table.dtype() != problem.dtype) {
+    throw Error(ErrorKind::kShape, "attention: {} must be {}, found {}", name,
+                DTypeName(problem.dtype), DTypeName(table.dtype()));
+  }
+}
+
+void CheckDropout(const AttentionProblem& problem) {
+  const Dropout& dropout = problem.dropout;
+  if (!(dropout.rate >= 0 && dropout.rate < 1)) {
+    throw Error(ErrorKind::kUsage, "attention: dropout rate must be in [0, 1), found {}",
+                dropout.rate);
+  }
+  if (dropout.rate > 0 && static_cast<int64_t>(dropout.sample_ids.size()) != problem.batch()) {
+    throw Error(ErrorKind::kShape, "attention: dropout needs {} sample ids, found {}",
+                problem.batch(), dropout.sample_ids.size());
+  }
+}
+
+uint32_t DropoutThreshold(double rate) {
+  // At most 65535, so that DropoutFactor stays finite.
+  return std::min<uint32_t>(65535, static_cast<uint32_t>(std::lround(rate * 65536)));
+}
+
+}  // namespace
+
+double AttentionProblem::EffectiveScale() const {
+  return scale ? *scale : 1 / std::sqrt(static_cast<double>(head_dim));
+}
+
+void CheckAttentionProblem(const AttentionProblem& problem) {
+  CheckOffsets("query_offsets", problem.query_offsets);
+  CheckOffsets("key_offsets", problem.key_offsets);
+  if (problem.query_offsets.size() != problem.key_offsets.size()) {
+    throw Error(ErrorKind::kShape, "attention: key_offsets must be {} (as query_offsets), found {}",
+                problem.query_offsets.size(), problem.key_offsets.size());
+  }
+  if (problem.heads < 1 || problem.kv_heads < 1 || problem.heads % problem.kv_heads != 0) {
+    throw Error(ErrorKind::kShape, "attention: kv_heads must divide heads, found {} and {}",
+                problem.kv_heads, problem.heads);
+  }
+  if (problem.head_dim < 1 || problem.value_dim < 1) {
+    throw Error(ErrorKind::kShape,
+                "attention: head_dim and value_dim must be at least 1, found {} and {}",
+                problem.head_dim, problem.value_dim);
+  }
+  if (problem.dtype != DType::kF32 && problem.dtype != DType::kF64) {
+    throw Error(ErrorKind::kShape, "attention: dtype must be f32 or f64, found {}",
+                DTypeName(problem.dtype));
+  }
+  if (!std::isfinite(problem.EffectiveScale())) {
+    throw Error(ErrorKind::kUsage, "attention: scale must be finite, found {}",
+                problem.EffectiveScale());
+  }
+  CheckMask(problem);
+  CheckTable(problem, "relative keys", problem.relative.keys, problem.head_dim);
+  CheckTable(problem, "relative values", problem.relative.values, problem.value_dim);
+  CheckDropout(problem);
+}
+
+namespace attention {
+
+void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,
+                 const Shape& shape) {
+  // A tensor without elements may have no buffer.
+  if (tensor.empty() && shape.elements() == 0) return;
+  if (tensor.empty() || tensor.shape() != shape || tensor.dtype() != problem.dtype) {
+    throw Error(ErrorKind::kShape, "attention: {} must be {} {}, found {} {}", name,
+                DTypeName(problem.dtype), shape.ToString(),
+                tensor.empty() ? "none" : DTypeName(tensor.dtype()), tensor.shape().ToString());
+  }
+}
+
+void CheckInputs(const AttentionProblem& problem, const AttentionInputs& inputs) {
+  CheckAttentionProblem(problem);
+  CheckTensor(problem, "query", inputs.query, QueryShape(problem));
+  CheckTensor(problem, "key", inputs.key, KeyShape(problem));
+  CheckTensor(problem, "value", inputs.value, ValueShape(problem));
+}
+
+void PrepareOutputs(const AttentionProblem& problem, AttentionOutputs& outputs) {
+  if (outputs.out.empty()) {
+    outputs.out = Tensor::Uninitialized(OutShape(problem), problem.dtype, MemoryTag::kActivations);
+  }
+  CheckTensor(problem, "out", outputs.out, OutShape(problem));
+  if (!outputs.lse.empty()) CheckTensor(problem, "lse", outputs.lse, LseShape(problem));
+  outputs.replaced_scores = 0;
+  for (HeadWeights& wanted : outputs.weights) {
+    if (wanted.sequence < 0 || wanted.sequence >= problem.batch() || wanted.head < 0 ||
+        wanted.head >= problem.heads) {
+      throw Error(ErrorKind::kUsage, "attention: weights of sequence {}, head {}: there are {}, {}",
+                  wanted.sequence, wanted.head, problem.batch(), problem.heads);
+    }
+    const SequenceRange range = RangeOf(problem, wanted.sequence);
+    const Shape shape{range.queries, range.keys};
+    if (wanted.weights.empty()) {
+      wanted.weights = Tensor::Uninitialized(shape, problem.dtype, MemoryTag::kActivations);
+    }
+    CheckTensor(problem, "weights", wanted.weights, shape);
+  }
+  if (outputs.statistics) PrepareStatistics(problem, *outputs.statistics);
+}
+
+void PrepareStatistics(const AttentionProblem& problem, HeadStatistics& statistics) {
+  for (int64_t head : statistics.heads) {
+    if (head < 0 || head >= problem.heads) {
+      throw Error(ErrorKind::kUsage, "attention: statistics of head {}: there are {}", head,
+                  problem.heads);
+    }
+  }
+  if (!statistics.key_set.empty() &&
+      static_cast<int64_t>(statistics.key_set.size()) != problem.key_tokens()) {
+    throw Error(ErrorKind::kShape, "attention: key_set must be {} (key tokens), found {}",
+                problem.key_tokens(), statistics.key_set.size());
+  }
+  const Shape shape{static_cast<int64_t>(statistics.heads.size()), problem.query_tokens()};
+  for (Tensor* tensor : {&statistics.entropy, &statistics.distance, &statistics.absolute_distance,
+                         &statistics.largest_weight}) {
+    *tensor = Tensor::Zeros(shape, problem.dtype, MemoryTag::kActivations);
+  }
+  statistics.largest_key = Tensor::Zeros(shape, DType::kI32, MemoryTag::kActivations);
+  statistics.set_mass = statistics.key_set.empty()
+                            ? Tensor()
+                            : Tensor::Zeros(shape, problem.dtype, MemoryTag::kActivations);
+}
+
+void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
+                    const AttentionGradients& gradients) {
+  CheckTensor(problem, "out gradient", out_gradient, OutShape(problem));
+  CheckTensor(problem, "query gradient", gradients.query, QueryShape(problem));
+  CheckTensor(problem, "key gradient", gradients.key, KeyShape(problem));
+  CheckTensor(problem, "value gradient", gradients.value, ValueShape(problem));
+  CheckTableGradient(problem, "relative keys gradient", problem.relative.keys,
+                     gradients.relative_keys);
+  CheckTableGradient(problem, "relative values gradient", problem.relative.values,
+                     gradients.relative_values);
+}
+
+void CheckTableGradient(const AttentionProblem& problem, const char* name, const Tensor& table,
+                        const Tensor& gradient) {
+  if (gradient.empty()) return;
+  if (table.empty()) {
+    throw Error(ErrorKind::kUsage, "attention: {}: the problem has no such table", name);
+  }
+  CheckTensor(problem, name, gradient, table.shape());
+  if (gradient.stride(2) != 1) {
+    throw Error(ErrorKind::kShape, "attention: {} must have last stride 1, found {}", name,
+                gradient.stride(2));
+  }
+}
+
+}  // namespace attention
+
+DropoutStream::DropoutStream(const Dropout& dropout, int64_t sample_id, int64_t head)
+    : threshold(DropoutThreshold(dropout.rate)) {
+  // Two steps of derivation: (seed, layer) names the key, (step, sample id, head) the stream.
+  const PhiloxKey seed{static_cast<uint32_t>(dropout.seed),
+                       static_cast<uint32_t>(dropout.seed >> 32)};
+  const PhiloxCounter layer = Philox(seed, {dropout.layer, 0x64726f70u /* "drop" */, 0, 0});
+  const uint64_t sample = static_cast<uint64_t>(sample_id);
+  const PhiloxCounter step =
+      Philox({layer[0], layer[1]},
+             {static_cast<uint32_t>(dropout.step), static_cast<uint32_t>(dropout.step >> 32),
+              static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32)});
+  const PhiloxCounter stream =
+      Philox({step[0], step[1]}, {static_cast<uint32_t>(head), step[2], step[3], 0});
+  key0 = stream[0];
+  key1 = stream[1];
+}
+
+bool DropoutKeepsWeight(const DropoutStream& stream, int64_t query, int64_t key) {
+  const PhiloxCounter draw = Philox({stream.key0, stream.key1}, {static_cast<uint32_t>(query / 8),
+                                                                 static_cast<uint32_t>(key), 0, 0});
+  const uint32_t word = draw[static_cast<size_t>(query % 4)];
+  const uint32_t bits = query % 8 < 4 ? word & 0xffffu : word >> 16;
+  return bits >= stream.threshold;
+}
+
+double DropoutFactor(const Dropout& dropout) {
+  return 1 / (1 - DropoutThreshold(dropout.rate) / 65536.0);
+}
+
+}  // namespace headlight

@@ -1,0 +1,47 @@
+// What the files of this folder share: checks, shapes, ranges. Not installed knowledge: callers use
+// attention.h.
+#pragma once
+
+#include "headlight/kernels/attention/attention.h"
+
+namespace headlight::attention {
+
+struct SequenceRange {
+  int64_t query_begin, queries;  // first query token, and how many
+  int64_t key_begin, keys;
+};
+inline SequenceRange RangeOf(const AttentionProblem& problem, int64_t sequence) {
+  const size_t s = static_cast<size_t>(sequence);
+  return {problem.query_offsets[s], problem.query_offsets[s + 1] - problem.query_offsets[s],
+          problem.key_offsets[s], problem.key_offsets[s + 1] - problem.key_offsets[s]};
+}
+
+inline Shape QueryShape(const AttentionProblem& problem) {
+  return {problem.query_tokens(), problem.heads, problem.head_dim};
+}
+inline Shape KeyShape(const AttentionProblem& problem) {
+  return {problem.key_tokens(), problem.kv_heads, problem.head_dim};
+}
+inline Shape ValueShape(const AttentionProblem& problem) {
+  return {problem.key_tokens(), problem.kv_heads, problem.value_dim};
+}
+inline Shape OutShape(const AttentionProblem& problem) {
+  return {problem.query_tokens(), problem.heads, problem.value_dim};
+}
+inline Shape LseShape(const AttentionProblem& problem) {
+  return {problem.heads, problem.query_tokens()};
+}
+
+// All throw kShape or kUsage.
+void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,
+                 const Shape& shape);
+void CheckInputs(const AttentionProblem& problem, const AttentionInputs& inputs);
+// Also allocates what the caller left empty.
+void PrepareOutputs(const AttentionProblem& problem, AttentionOutputs& outputs);
+void PrepareStatistics(const AttentionProblem& problem, HeadStatistics& statistics);
+void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
+                    const AttentionGradients& gradients);
+void CheckTableGradient(const AttentionProblem& problem, const char* name, const Tensor& table,
+                        const Tensor& gradient);
+
+}  // namespace headlight::attention

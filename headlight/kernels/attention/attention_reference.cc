@@ -1,0 +1,420 @@
+// Attention as the formulas say it: plain loops, sums in double, one query at a time. It shares no
+// helper with the fused kernels, and is kept for ever as what they are tested against. It is also
+// the f64 path.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "headlight/base/threads.h"
+#include "headlight/kernels/attention/attention_internal.h"
+
+namespace headlight {
+namespace {
+
+using attention::RangeOf;
+using attention::SequenceRange;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+int64_t TableRow(int64_t table_rows, int64_t query, int64_t key) {
+  const int64_t limit = (table_rows - 1) / 2;
+  return std::clamp(key - query, -limit, limit) + limit;
+}
+
+bool Keeps(const AttentionProblem& problem, int64_t sequence, int64_t head, int64_t query,
+           int64_t key) {
+  const Mask& mask = problem.mask;
+  const SequenceRange range = RangeOf(problem, sequence);
+  const int64_t place =
+      mask.causal == Mask::Causal::kAlignedToEnd ? query + range.keys - range.queries : query;
+  if (mask.causal != Mask::Causal::kNone && key > place) return false;
+  if (mask.window && (key < place - mask.window->left || key > place + mask.window->right)) {
+    return false;
+  }
+  if (!mask.key_lengths.empty() && key >= mask.key_lengths[static_cast<size_t>(sequence)]) {
+    return false;
+  }
+  return mask.keep.data == nullptr || mask.keep(sequence, head, query, key) != 0;
+}
+
+// The tensors of a problem, typed, with the tables as pointers.
+template <typename T>
+struct Operands {
+  Operands(const AttentionProblem& p, const AttentionInputs& inputs)
+      : problem(p),
+        query(inputs.query.empty() ? View<const T>{} : inputs.query.view<T>()),
+        key(inputs.key.empty() ? View<const T>{} : inputs.key.view<T>()),
+        value(inputs.value.empty() ? View<const T>{} : inputs.value.view<T>()),
+        scale(p.EffectiveScale()),
+        group(p.heads / p.kv_heads) {
+    if (!p.relative.keys.empty()) relative_keys = p.relative.keys.view<T>();
+    if (!p.relative.values.empty()) relative_values = p.relative.values.view<T>();
+  }
+
+  static int64_t TableHead(const View<const T>& table, int64_t head) {
+    return table.size(0) == 1 ? 0 : head;
+  }
+
+  const AttentionProblem& problem;
+  View<const T> query, key, value;
+  View<const T> relative_keys, relative_values;  // data == nullptr: none
+  double scale;
+  int64_t group;
+};
+
+// One row of scores and weights, and how they came about.
+struct Row {
+  std::vector<uint8_t> kept;      // 1: a key that counts
+  std::vector<uint8_t> replaced;  // 1: its score was non-finite and counts as 0
+  std::vector<double> weight;     // 0 where not kept
+  std::vector<double> factor;     // of dropout: 0, or 1 / (1 - rate)
+  double lse = -kInfinity;
+  int64_t replaced_count = 0;
+};
+
+template <typename T>
+double Score(const Operands<T>& in, const SequenceRange& range, int64_t head, int64_t i,
+             int64_t j) {
+  double sum = 0;
+  for (int64_t c = 0; c < in.problem.head_dim; ++c) {
+    double key = static_cast<double>(in.key(range.key_begin + j, head / in.group, c));
+    const View<const T>& table = in.relative_keys;
+    if (table.data != nullptr) {
+      key +=
+          static_cast<double>(table(in.TableHead(table, head), TableRow(table.size(1), i, j), c));
+    }
+    sum += static_cast<double>(in.query(range.query_begin + i, head, c)) * key;
+  }
+  return in.scale * sum;
+}
+
+template <typename T>
+void FillRow(const Operands<T>& in, int64_t sequence, int64_t head, int64_t i, Row& row) {
+  const SequenceRange range = RangeOf(in.problem, sequence);
+  const size_t keys = static_cast<size_t>(range.keys);
+  row.kept.assign(keys, 0);
+  row.replaced.assign(keys, 0);
+  row.weight.assign(keys, 0);
+  row.factor.assign(keys, 1);
+  row.replaced_count = 0;
+  double largest = -kInfinity;
+  for (size_t j = 0; j < keys; ++j) {
+    const int64_t key = static_cast<int64_t>(j);
+    if (!Keeps(in.problem, sequence, head, i, key)) continue;
+    row.kept[j] = 1;
+    row.weight[j] = Score(in, range, head, i, key);
+    if (in.problem.nonfinite == NonFiniteScores::kReplaceByZero && !std::isfinite(row.weight[j])) {
+      row.replaced[j] = 1;
+      row.weight[j] = 0;
+      ++row.replaced_count;
+    }
+    largest = std::max(largest, row.weight[j]);  // false for NaN: a NaN is carried by exp
+  }
+  if (largest == -kInfinity) largest = 0;
+  double sum = 0;
+  for (size_t j = 0; j < keys; ++j) {
+    if (row.kept[j] == 0) continue;
+    row.weight[j] = std::exp(row.weight[j] - largest);
+    sum += row.weight[j];
+  }
+  row.lse = largest + std::log(sum);
+  if (sum == 0) {  // nothing to attend to
+    std::fill(row.kept.begin(), row.kept.end(), uint8_t{0});
+    row.lse = -kInfinity;
+    sum = 1;
+  }
+  for (size_t j = 0; j < keys; ++j) {
+    if (row.kept[j] != 0) row.weight[j] /= sum;
+  }
+  if (in.problem.dropout.rate > 0) {
+    const Dropout& dropout = in.problem.dropout;
+    const DropoutStream stream(dropout, dropout.sample_ids[static_cast<size_t>(sequence)], head);
+    for (size_t j = 0; j < keys; ++j) {
+      const bool keeps = DropoutKeepsWeight(stream, i, static_cast<int64_t>(j));
+      row.factor[j] = keeps ? DropoutFactor(dropout) : 0;
+    }
+  }
+}
+
+// value(j) + relative value of j - i, column c.
+template <typename T>
+double ValueAt(const Operands<T>& in, const SequenceRange& range, int64_t head, int64_t i,
+               int64_t j, int64_t c) {
+  double value = static_cast<double>(in.value(range.key_begin + j, head / in.group, c));
+  const View<const T>& table = in.relative_values;
+  if (table.data != nullptr) {
+    value +=
+        static_cast<double>(table(in.TableHead(table, head), TableRow(table.size(1), i, j), c));
+  }
+  return value;
+}
+
+template <typename T>
+void WriteStatistics(const AttentionProblem& problem, HeadStatistics& statistics, size_t slot,
+                     int64_t sequence, int64_t i, const Row& row) {
+  const SequenceRange range = RangeOf(problem, sequence);
+  double entropy = 0, distance = 0, absolute = 0, largest = 0, mass = 0;
+  int32_t largest_key = -1;
+  for (int64_t j = 0; j < range.keys; ++j) {
+    if (row.kept[static_cast<size_t>(j)] == 0) continue;
+    const double weight = row.weight[static_cast<size_t>(j)];
+    if (weight != 0) entropy -= weight * std::log(weight);
+    distance += weight * static_cast<double>(j - i);
+    absolute += weight * static_cast<double>(std::abs(j - i));
+    if (largest_key < 0 || weight > largest) {
+      largest = weight;
+      largest_key = static_cast<int32_t>(j);
+    }
+    if (!statistics.key_set.empty() &&
+        statistics.key_set[static_cast<size_t>(range.key_begin + j)] != 0) {
+      mass += weight;
+    }
+  }
+  const int64_t h = static_cast<int64_t>(slot), t = range.query_begin + i;
+  statistics.entropy.view<T>()(h, t) = static_cast<T>(entropy);
+  statistics.distance.view<T>()(h, t) = static_cast<T>(distance);
+  statistics.absolute_distance.view<T>()(h, t) = static_cast<T>(absolute);
+  statistics.largest_weight.view<T>()(h, t) = static_cast<T>(largest);
+  statistics.largest_key.view<int32_t>()(h, t) = largest_key;
+  if (!statistics.set_mass.empty()) statistics.set_mass.view<T>()(h, t) = static_cast<T>(mass);
+}
+
+// Writes what the caller asked for beside `out`: lse, weights, statistics.
+template <typename T>
+void WriteExtras(const AttentionProblem& problem, AttentionOutputs& outputs, int64_t sequence,
+                 int64_t head, int64_t i, const Row& row) {
+  const SequenceRange range = RangeOf(problem, sequence);
+  if (!outputs.lse.empty()) {
+    outputs.lse.view<T>()(head, range.query_begin + i) = static_cast<T>(row.lse);
+  }
+  for (HeadWeights& wanted : outputs.weights) {
+    if (wanted.sequence != sequence || wanted.head != head) continue;
+    const View<T> weights = wanted.weights.view<T>();
+    for (int64_t j = 0; j < range.keys; ++j) {
+      weights(i, j) = static_cast<T>(row.weight[static_cast<size_t>(j)]);
+    }
+  }
+  if (!outputs.statistics) return;
+  HeadStatistics& statistics = *outputs.statistics;
+  for (size_t slot = 0; slot < statistics.heads.size(); ++slot) {
+    if (statistics.heads[slot] == head) {
+      WriteStatistics<T>(problem, statistics, slot, sequence, i, row);
+    }
+  }
+}
+
+template <typename T>
+int64_t ForwardHead(const Operands<T>& in, AttentionOutputs& outputs, int64_t sequence,
+                    int64_t head) {
+  const SequenceRange range = RangeOf(in.problem, sequence);
+  Row row;
+  int64_t replaced = 0;
+  for (int64_t i = 0; i < range.queries; ++i) {
+    FillRow(in, sequence, head, i, row);
+    replaced += row.replaced_count;
+    const View<T> out = outputs.out.view<T>();
+    for (int64_t c = 0; c < in.problem.value_dim; ++c) {
+      double sum = 0;
+      for (int64_t j = 0; j < range.keys; ++j) {
+        const size_t key = static_cast<size_t>(j);
+        if (row.kept[key] == 0 || row.factor[key] == 0) continue;
+        sum += row.weight[key] * row.factor[key] * ValueAt(in, range, head, i, j, c);
+      }
+      out(range.query_begin + i, head, c) = static_cast<T>(sum);
+    }
+    WriteExtras<T>(in.problem, outputs, sequence, head, i, row);
+  }
+  return replaced;
+}
+
+template <typename T>
+void Forward(const AttentionProblem& problem, const AttentionInputs& inputs,
+             AttentionOutputs& outputs) {
+  const Operands<T> in(problem, inputs);
+  const int64_t tasks = problem.batch() * problem.heads;
+  std::vector<int64_t> replaced(static_cast<size_t>(tasks), 0);
+  ParallelFor(tasks, [&](int64_t task, int) {
+    replaced[static_cast<size_t>(task)] =
+        ForwardHead<T>(in, outputs, task / problem.heads, task % problem.heads);
+  });
+  for (int64_t count : replaced) outputs.replaced_scores += count;
+}
+
+// Sums of the gradients of one key/value head of one sequence, and of the tables, in double.
+struct Sums {
+  std::vector<double> key, value;                      // [keys, width]
+  std::vector<double> relative_keys, relative_values;  // [table rows, width]
+};
+
+// d score(i, j) for each key of row i: P (dP - D), D = sum of P dP. Each line inverts one of
+// ForwardHead and FillRow.
+template <typename T>
+std::vector<double> ScoreGradients(const Operands<T>& in, const View<const T>& out_gradient,
+                                   int64_t sequence, int64_t head, int64_t i, const Row& row) {
+  const SequenceRange range = RangeOf(in.problem, sequence);
+  std::vector<double> gradient(row.weight.size(), 0);
+  double mean = 0;
+  for (int64_t j = 0; j < range.keys; ++j) {
+    const size_t key = static_cast<size_t>(j);
+    if (row.kept[key] == 0 || row.factor[key] == 0) continue;
+    for (int64_t c = 0; c < in.problem.value_dim; ++c) {
+      gradient[key] += static_cast<double>(out_gradient(range.query_begin + i, head, c)) *
+                       ValueAt(in, range, head, i, j, c);
+    }
+    gradient[key] *= row.factor[key];
+    mean += row.weight[key] * gradient[key];
+  }
+  for (size_t j = 0; j < gradient.size(); ++j) {
+    const bool passes = row.kept[j] != 0 && row.replaced[j] == 0;
+    gradient[j] = passes ? row.weight[j] * (gradient[j] - mean) : 0;
+  }
+  return gradient;
+}
+
+template <typename T>
+void BackwardRow(const Operands<T>& in, const View<const T>& out_gradient, int64_t sequence,
+                 int64_t head, int64_t i, const Row& row, View<T> query_gradient, Sums& sums) {
+  const SequenceRange range = RangeOf(in.problem, sequence);
+  const int64_t head_dim = in.problem.head_dim, value_dim = in.problem.value_dim;
+  const std::vector<double> score = ScoreGradients(in, out_gradient, sequence, head, i, row);
+  std::vector<double> query(static_cast<size_t>(head_dim), 0);
+  for (int64_t j = 0; j < range.keys; ++j) {
+    const size_t key = static_cast<size_t>(j);
+    if (row.kept[key] == 0) continue;
+    const double score_gradient = in.scale * score[key];
+    for (int64_t c = 0; c < head_dim; ++c) {
+      if (row.replaced[key] != 0) break;
+      double factor = static_cast<double>(in.key(range.key_begin + j, head / in.group, c));
+      const double q = static_cast<double>(in.query(range.query_begin + i, head, c));
+      const View<const T>& table = in.relative_keys;
+      if (table.data != nullptr) {
+        const int64_t r = TableRow(table.size(1), i, j);
+        factor += static_cast<double>(table(in.TableHead(table, head), r, c));
+        sums.relative_keys[static_cast<size_t>(r * head_dim + c)] += score_gradient * q;
+      }
+      query[static_cast<size_t>(c)] += score_gradient * factor;
+      sums.key[static_cast<size_t>(j * head_dim + c)] += score_gradient * q;
+    }
+    if (row.factor[key] == 0) continue;
+    const double weight = row.weight[key] * row.factor[key];
+    for (int64_t c = 0; c < value_dim; ++c) {
+      const double g = static_cast<double>(out_gradient(range.query_begin + i, head, c));
+      sums.value[static_cast<size_t>(j * value_dim + c)] += weight * g;
+      if (in.relative_values.data == nullptr) continue;
+      const int64_t r = TableRow(in.relative_values.size(1), i, j);
+      sums.relative_values[static_cast<size_t>(r * value_dim + c)] += weight * g;
+    }
+  }
+  for (int64_t c = 0; c < head_dim; ++c) {
+    query_gradient(range.query_begin + i, head, c) = static_cast<T>(query[static_cast<size_t>(c)]);
+  }
+}
+
+template <typename T>
+void AddTable(const std::vector<double>& sums, int64_t head, Tensor& gradient) {
+  if (gradient.empty()) return;
+  const View<T> table = gradient.view<T>();
+  const int64_t h = table.size(0) == 1 ? 0 : head;
+  for (int64_t r = 0; r < table.size(1); ++r) {
+    for (int64_t c = 0; c < table.size(2); ++c) {
+      table(h, r, c) += static_cast<T>(sums[static_cast<size_t>(r * table.size(2) + c)]);
+    }
+  }
+}
+
+// All query heads of one key/value head of one sequence.
+template <typename T>
+void BackwardGroup(const Operands<T>& in, const View<const T>& out_gradient, int64_t sequence,
+                   int64_t kv_head, AttentionGradients& gradients) {
+  const AttentionProblem& problem = in.problem;
+  const SequenceRange range = RangeOf(problem, sequence);
+  Sums sums;
+  sums.key.assign(static_cast<size_t>(range.keys * problem.head_dim), 0);
+  sums.value.assign(static_cast<size_t>(range.keys * problem.value_dim), 0);
+  Row row;
+  for (int64_t head = kv_head * in.group; head < (kv_head + 1) * in.group; ++head) {
+    sums.relative_keys.assign(static_cast<size_t>(problem.relative.keys.elements()), 0);
+    sums.relative_values.assign(static_cast<size_t>(problem.relative.values.elements()), 0);
+    for (int64_t i = 0; i < range.queries; ++i) {
+      FillRow(in, sequence, head, i, row);
+      BackwardRow(in, out_gradient, sequence, head, i, row, gradients.query.view<T>(), sums);
+    }
+    AddTable<T>(sums.relative_keys, head, gradients.relative_keys);
+    AddTable<T>(sums.relative_values, head, gradients.relative_values);
+  }
+  for (int64_t j = 0; j < range.keys; ++j) {
+    for (int64_t c = 0; c < problem.head_dim; ++c) {
+      gradients.key.view<T>()(range.key_begin + j, kv_head, c) =
+          static_cast<T>(sums.key[static_cast<size_t>(j * problem.head_dim + c)]);
+    }
+    for (int64_t c = 0; c < problem.value_dim; ++c) {
+      gradients.value.view<T>()(range.key_begin + j, kv_head, c) =
+          static_cast<T>(sums.value[static_cast<size_t>(j * problem.value_dim + c)]);
+    }
+  }
+}
+
+template <typename T>
+void Backward(const AttentionProblem& problem, const AttentionInputs& inputs,
+              const Tensor& out_gradient, AttentionGradients& gradients) {
+  const Operands<T> in(problem, inputs);
+  const View<const T> out = out_gradient.empty() ? View<const T>{} : out_gradient.view<T>();
+  const int64_t tasks = problem.batch() * problem.kv_heads;
+  const auto run = [&](int64_t task, int) {
+    BackwardGroup<T>(in, out, task / problem.kv_heads, task % problem.kv_heads, gradients);
+  };
+  // Table gradients are sums over sequences: added one after another, in order.
+  if (gradients.relative_keys.empty() && gradients.relative_values.empty()) {
+    ParallelFor(tasks, run);
+  } else {
+    for (int64_t task = 0; task < tasks; ++task) run(task, 0);
+  }
+}
+
+template <typename T>
+std::optional<ScorePosition> FindNonFinite(const AttentionProblem& problem,
+                                           const AttentionInputs& inputs) {
+  const Operands<T> in(problem, inputs);
+  for (int64_t s = 0; s < problem.batch(); ++s) {
+    const SequenceRange range = RangeOf(problem, s);
+    for (int64_t h = 0; h < problem.heads; ++h) {
+      for (int64_t i = 0; i < range.queries; ++i) {
+        for (int64_t j = 0; j < range.keys; ++j) {
+          if (!Keeps(problem, s, h, i, j)) continue;
+          if (!std::isfinite(static_cast<T>(Score(in, range, h, i, j)))) {
+            return ScorePosition{s, h, i, j};
+          }
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AttentionForwardReference(const AttentionProblem& problem, const AttentionInputs& inputs,
+                               AttentionOutputs& outputs) {
+  attention::CheckInputs(problem, inputs);
+  attention::PrepareOutputs(problem, outputs);
+  DispatchFloat(problem.dtype, [&]<typename T>() { return Forward<T>(problem, inputs, outputs); });
+}
+
+void AttentionBackwardReference(const AttentionProblem& problem, const AttentionInputs& inputs,
+                                const Tensor& out_gradient, AttentionGradients& gradients) {
+  attention::CheckInputs(problem, inputs);
+  attention::CheckGradients(problem, out_gradient, gradients);
+  DispatchFloat(problem.dtype, [&]<typename T>() {
+    return Backward<T>(problem, inputs, out_gradient, gradients);
+  });
+}
+
+std::optional<ScorePosition> FindNonFiniteScore(const AttentionProblem& problem,
+                                                const AttentionInputs& inputs) {
+  attention::CheckInputs(problem, inputs);
+  return DispatchFloat(problem.dtype,
+                       [&]<typename T>() { return FindNonFinite<T>(problem, inputs); });
+}
+
+}  // namespace headlight
