@@ -1,7 +1,7 @@
 // Files that appear whole or not at all, and line files that survive a crash.
 //
-// Every failure of the system (no such file, full disk, no permission) is an Error of kind
-// kResource that names the path and the cause, except where a function says otherwise.
+// A missing file, or a folder in place of a file, is an Error of kind kInput. Every other failure
+// of the system (full disk, no permission) is kResource. The message names the path and the cause.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,25 @@ inline constexpr int64_t kDefaultReadLimit = int64_t{4} << 30;  // bytes
 // The bytes of a regular file (or of a pipe, read to its end). A file that does not exist or is a
 // folder is kInput, as is one of more than max_bytes: it is refused before memory for it is taken.
 std::string ReadFile(const std::string& path, int64_t max_bytes = kDefaultReadLimit);
+
+// Reads a regular file piece by piece, for formats that go straight into their own memory.
+class FileReader {
+ public:
+  // Errors as ReadFile's; kInput for what is not a regular file.
+  FileReader(const std::string& path, int64_t max_bytes);
+  ~FileReader();
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+
+  int64_t bytes() const { return bytes_; }
+  // The next `count` bytes. kInput when the file ends before.
+  void Read(char* target, int64_t count);
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  int64_t bytes_ = 0;
+};
 
 // Writes `path` so that a reader (or a crash) sees the old file or the new one, never a part: a
 // temporary file in the same folder, write, fsync, rename, fsync of the folder. On failure the old
