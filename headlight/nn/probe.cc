@@ -3,12 +3,15 @@
 #include <algorithm>
 
 namespace headlight {
+namespace {
 
-bool Probe::Wants(int layer, int head) const {
-  const auto holds = [](const std::vector<int>& list, int value) {
-    return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
-  };
-  return (want_weights || want_statistics) && holds(layers, layer) && holds(heads, head);
+bool HoldsOrIsEmpty(const std::vector<int>& list, int value) {
+  return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
 }
+
+}  // namespace
+
+bool Probe::WantsLayer(int layer) const { return HoldsOrIsEmpty(layers, layer); }
+bool Probe::WantsHead(int head) const { return HoldsOrIsEmpty(heads, head); }
 
 }  // namespace headlight
