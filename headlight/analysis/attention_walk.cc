@@ -45,8 +45,8 @@ void WalkAttention(const TextClassifier& model, std::span<const AnalysedText> te
     model.Forward(MakeRaggedBatch(sequences), options, nullptr);
     std::stable_sort(
         probe.weights.begin(), probe.weights.end(),
-        [](const HeadWeights& a, const HeadWeights& b) { return a.sequence < b.sequence; });
-    for (const HeadWeights& seen : probe.weights) {
+        [](const ProbedWeights& a, const ProbedWeights& b) { return a.sequence < b.sequence; });
+    for (const ProbedWeights& seen : probe.weights) {
       look({static_cast<int64_t>(begin) + seen.sequence, seen.layer, seen.head,
             seen.weights.view<float>()});
     }

@@ -8,8 +8,8 @@
 //   embedding.token.weight                    [vocabulary, dim]
 //   embedding.position.weight                 [max_len, dim]        learned positions
 //   encoder.N.attention.query.weight|bias     [I, dim] | [I]        also key, value
-//   encoder.N.attention.relative_key          [heads * (2L-1), head_dim]   relative positions; row
-//   encoder.N.attention.relative_value          h * (2L-1) + clamp(key - query) + L - 1
+//   encoder.N.attention.relative_key          [heads, 2L-1, head_dim]   relative positions; row
+//   encoder.N.attention.relative_value          clamp(key - query, +-(L-1)) + L - 1
 //   encoder.N.attention.output.weight|bias    [dim, I] | [dim]
 //   encoder.N.attention_norm.weight|bias      [dim]
 //   encoder.N.feed_forward.up.weight|bias     [F, dim] | [F]

@@ -1,9 +1,10 @@
 #include "headlight/models/text_classifier_config.h"
 
-#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "headlight/base/error.h"
+#include "headlight/nn/multi_head_attention.h"
 
 namespace headlight {
 namespace {
@@ -19,23 +20,6 @@ void RequireRate(const char* name, double rate) {
     throw Error(ErrorKind::kUsage, "model: {} must be at least 0 and below 1, found {}", name,
                 rate);
   }
-}
-
-// The divisors of dim, as text: all up to 16 of them, else the powers of two and the ends.
-std::string HeadCountsThatDivide(int64_t dim) {
-  std::vector<int64_t> divisors;
-  for (int64_t count = 1; count <= dim; ++count) {
-    if (dim % count == 0) divisors.push_back(count);
-  }
-  std::string text;
-  for (size_t i = 0; i < divisors.size(); ++i) {
-    if (i >= 15 && i + 1 < divisors.size()) {
-      text += ", ...";
-      i = divisors.size() - 1;
-    }
-    text += (i == 0 ? "" : ", ") + std::to_string(divisors[i]);
-  }
-  return text;
 }
 
 void ValidateHeads(const TextClassifierConfig& config) {
