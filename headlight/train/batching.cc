@@ -95,7 +95,7 @@ const RaggedBatch& BatchBuilder::Fill(const EncodedDataset& texts,
     out = std::copy(begin, end, out);
     batch_.offsets.push_back(batch_.offsets.back() + (end - begin));
     batch_.sample_ids.push_back(texts.rows[text]);
-    batch_.labels.push_back(texts.labels[text]);
+    if (!texts.labels.empty()) batch_.labels.push_back(texts.labels[text]);
   }
   return batch_;
 }

@@ -23,6 +23,9 @@ struct EvaluateOptions {
 ClassificationMetrics Evaluate(const TextClassifier& model, const EncodedDataset& texts,
                                const EvaluateOptions& options);
 
+// The class with the largest logit of a row, the first of equals.
+int32_t PredictedClass(const Tensor& logits, int64_t row);
+
 struct Prediction {
   std::string label;                  // the most probable; the first of equals
   double probability = 0;             // its own

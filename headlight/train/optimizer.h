@@ -30,8 +30,8 @@ class Optimizer {
   // parameter's dtype) is charged to kOptimizer.
   Optimizer(const OptimizerConfig& config, std::vector<Parameter*> parameters);
 
-  // One update with the gradients times `gradient_scale` (the clipping factor). Gradients are left
-  // as they are.
+  // One update with the gradients times `gradient_scale` (the clipping factor). The gradients are
+  // zero afterwards.
   void Step(double learning_rate, double gradient_scale);
 
   int64_t steps() const { return steps_; }

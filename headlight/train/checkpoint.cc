@@ -1,0 +1,218 @@
+#include "headlight/train/checkpoint.h"
+
+#include <sys/stat.h>
+
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "headlight/base/error.h"
+#include "headlight/io/safetensors.h"
+#include "headlight/train/json-inl.h"
+
+namespace headlight {
+namespace {
+
+using internal::Json;
+
+constexpr const char* kFormatVersion = "1";
+constexpr std::string_view kOptimizerPrefix = "optimizer.";
+
+Safetensors ModelContents(const TextClassifier& model, int64_t step) {
+  Safetensors contents;
+  for (const Parameter* parameter : model.Parameters()) {
+    contents.tensors.emplace(parameter->name, parameter->value);
+  }
+  contents.metadata["format"] = "headlight-checkpoint";
+  contents.metadata["format_version"] = kFormatVersion;
+  contents.metadata["step"] = fmt::format("{}", step);
+  return contents;
+}
+
+const std::string& Metadata(const Safetensors& contents, const char* key, const std::string& path) {
+  const auto found = contents.metadata.find(key);
+  if (found == contents.metadata.end()) {
+    throw Error(ErrorKind::kInput, "checkpoint {}: lacks the metadata '{}'", path, key);
+  }
+  return found->second;
+}
+
+int64_t StepOf(const Safetensors& contents, const std::string& path) {
+  const std::string& text = Metadata(contents, "step", path);
+  int64_t step = -1;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, step);
+  if (error != std::errc() || stop != end || step < 0) {
+    throw Error(ErrorKind::kInput, "checkpoint {}: step must be a count, found '{}'", path, text);
+  }
+  return step;
+}
+
+Safetensors ReadCheckpoint(const std::string& path) {
+  // What is read is copied into the model, so its memory is not the model's.
+  Safetensors contents = ReadSafetensors(path, {.tag = MemoryTag::kOther});
+  const std::string& version = Metadata(contents, "format_version", path);
+  if (version != kFormatVersion) {
+    throw Error(ErrorKind::kInput, "checkpoint {}: format_version must be {}, found '{}'", path,
+                kFormatVersion, version);
+  }
+  return contents;
+}
+
+const Tensor& FittingTensor(const Safetensors& contents, const std::string& name,
+                            const Tensor& wanted, const std::string& path) {
+  const auto found = contents.tensors.find(name);
+  if (found == contents.tensors.end()) {
+    throw Error(ErrorKind::kInput, "checkpoint {}: lacks the tensor {}", path, name);
+  }
+  const Tensor& tensor = found->second;
+  if (tensor.dtype() != wanted.dtype() || tensor.shape() != wanted.shape()) {
+    throw Error(ErrorKind::kInput, "checkpoint {}: tensor {} must be {} {}, found {} {}", path,
+                name, DTypeName(wanted.dtype()), wanted.shape().ToString(),
+                DTypeName(tensor.dtype()), tensor.shape().ToString());
+  }
+  return tensor;
+}
+
+// Everything is checked before anything is changed.
+void RestoreModel(const Safetensors& contents, const std::string& path, TextClassifier& model) {
+  const std::vector<Parameter*> parameters = model.Parameters();
+  std::set<std::string_view> known;
+  for (const Parameter* parameter : parameters) {
+    FittingTensor(contents, parameter->name, parameter->value, path);
+    known.insert(parameter->name);
+  }
+  for (const auto& [name, tensor] : contents.tensors) {
+    const bool of_optimizer = name.compare(0, kOptimizerPrefix.size(), kOptimizerPrefix) == 0;
+    if (of_optimizer || known.count(name) > 0) continue;
+    throw Error(ErrorKind::kInput, "checkpoint {}: holds the tensor {}, which the model lacks",
+                path, name);
+  }
+  for (Parameter* parameter : parameters) {
+    parameter->value.CopyFrom(contents.tensors.at(parameter->name));
+  }
+  model.PrepareWeights();
+}
+
+Json StateToJson(const TrainerState& state) {
+  return {{"step", state.step},
+          {"epoch", state.epoch},
+          {"position", state.position},
+          {"loss_sum", state.loss_sum},
+          {"correct", state.correct},
+          {"texts", state.texts},
+          {"tokens", state.tokens},
+          {"last_train_loss", state.last_train_loss},
+          {"window_loss_sum", state.window_loss_sum},
+          {"window_correct", state.window_correct},
+          {"window_texts", state.window_texts},
+          {"has_best", state.has_best},
+          {"best_step", state.best_step},
+          {"best", internal::MetricsToJson(state.best)},
+          {"last", internal::MetricsToJson(state.last)},
+          {"epochs_without_better", state.epochs_without_better},
+          {"stopped_early", state.stopped_early},
+          {"nonfinite_scores_replaced", state.nonfinite_scores_replaced},
+          {"metrics_lines", state.metrics_lines},
+          {"data_fingerprint", fmt::format("{:016x}", state.data_fingerprint)}};
+}
+
+TrainerState StateFromJson(const std::string& text, const std::string& name) {
+  const Json json = internal::ParseObject(text, name);
+  const auto count = [&](const char* key) { return internal::CountField(json, key, name); };
+  const auto number = [&](const char* key) { return internal::NumberField(json, key, name); };
+  TrainerState state;
+  state.step = count("step");
+  state.epoch = count("epoch");
+  state.position = count("position");
+  state.loss_sum = number("loss_sum");
+  state.correct = count("correct");
+  state.texts = count("texts");
+  state.tokens = count("tokens");
+  state.last_train_loss = number("last_train_loss");
+  state.window_loss_sum = number("window_loss_sum");
+  state.window_correct = count("window_correct");
+  state.window_texts = count("window_texts");
+  state.has_best = internal::BooleanFieldOf(json, "has_best", name);
+  state.best_step = count("best_step");
+  state.best = internal::MetricsFromJson(internal::ObjectField(json, "best", name), name);
+  state.last = internal::MetricsFromJson(internal::ObjectField(json, "last", name), name);
+  state.epochs_without_better = count("epochs_without_better");
+  state.stopped_early = internal::BooleanFieldOf(json, "stopped_early", name);
+  state.nonfinite_scores_replaced = count("nonfinite_scores_replaced");
+  state.metrics_lines = count("metrics_lines");
+  const std::string fingerprint = internal::TextFieldOf(json, "data_fingerprint", name);
+  const char* end = fingerprint.data() + fingerprint.size();
+  const auto [stop, error] = std::from_chars(fingerprint.data(), end, state.data_fingerprint, 16);
+  if (error != std::errc() || stop != end) {
+    throw Error(ErrorKind::kInput, "{}: 'data_fingerprint' must be hexadecimal", name);
+  }
+  return state;
+}
+
+// config.toml and text.json are not trusted either: a model that the checkpoint is too small for is
+// refused before memory for it is taken.
+void CheckFileHoldsModel(const std::string& run, const std::string& path,
+                         const TextClassifierConfig& config) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    throw Error(ErrorKind::kInput,
+                "run {}: has no checkpoint {} yet; training saves one after each epoch", run, path);
+  }
+  const int64_t parameters = ParameterCount(config);
+  if (parameters > status.st_size / static_cast<int64_t>(sizeof(float))) {
+    throw Error(ErrorKind::kInput,
+                "checkpoint {}: is too small ({} bytes) for the {} parameters of {}", path,
+                static_cast<int64_t>(status.st_size), parameters, RunPaths(run).config());
+  }
+}
+
+}  // namespace
+
+void SaveModel(const std::string& path, const TextClassifier& model, int64_t step) {
+  WriteSafetensors(path, ModelContents(model, step));
+}
+
+int64_t LoadModel(const std::string& path, TextClassifier& model) {
+  const Safetensors contents = ReadCheckpoint(path);
+  const int64_t step = StepOf(contents, path);
+  RestoreModel(contents, path, model);
+  return step;
+}
+
+void SaveTraining(const std::string& path, const TextClassifier& model, const Optimizer& optimizer,
+                  const TrainerState& state) {
+  Safetensors contents = ModelContents(model, state.step);
+  for (auto& [name, tensor] : optimizer.State()) contents.tensors.emplace(name, tensor);
+  contents.metadata["trainer"] = StateToJson(state).dump();
+  WriteSafetensors(path, contents);
+}
+
+TrainerState LoadTraining(const std::string& path, TextClassifier& model, Optimizer& optimizer) {
+  const Safetensors contents = ReadCheckpoint(path);
+  TrainerState state =
+      StateFromJson(Metadata(contents, "trainer", path), "checkpoint " + path + ": trainer state");
+  std::vector<std::pair<std::string, Tensor>> moments = optimizer.State();
+  for (const auto& [name, tensor] : moments) FittingTensor(contents, name, tensor, path);
+  RestoreModel(contents, path, model);
+  for (auto& [name, tensor] : moments) tensor.CopyFrom(contents.tensors.at(name));
+  optimizer.set_steps(state.step);
+  return state;
+}
+
+LoadedClassifier LoadClassifier(const std::string& run, CheckpointChoice choice) {
+  const RunPaths paths(run);
+  TrainConfig config = ReadConfig(paths);
+  TextEncoder encoder = TextEncoder::Load(paths.text());
+  std::string path = choice == CheckpointChoice::kBest ? paths.best() : paths.last();
+  const TextClassifierConfig resolved = ResolvedModel(
+      config, encoder.vocabulary().size(), static_cast<int64_t>(encoder.labels().size()));
+  ValidateConfig(resolved);
+  CheckFileHoldsModel(run, path, resolved);
+  TextClassifier model(resolved, DType::kF32, static_cast<uint64_t>(config.training.seed));
+  const int64_t step = LoadModel(path, model);
+  return {std::move(config), std::move(encoder), std::move(model), std::move(path), step};
+}
+
+}  // namespace headlight
