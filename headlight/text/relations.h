@@ -1,17 +1,17 @@
 // Built-in text: short passages whose grammatical relations are known.
 //
 // A passage tells of two actions between four characters, one of each pronoun class (he, she, it,
-// they), each described by an adjective of another category (size, age, mood, character), and ends
-// with a pronoun that does something:
+// they), each described by an adjective of another category (size, age, mood, character). In its
+// last clause a pronoun acts on a thing, or on the one whom another pronoun stands for:
 //
-//   our tiny king was chased by those very old children . that lazy cat , which we know , ... .
-//   then he drank the milk .
+//   our tiny castle king was chased by the cat, very lazy; the old farm children thanked the niece,
+//   who was quite sad. then she was called by them.
 //
-// The pronoun agrees with one character only, and that one was acted upon. The label is the
-// category of the adjective that describes whoever acted upon it (above: the children, so "age").
-// It takes pronoun -> antecedent, verb -> object, subject -> verb and adjective -> noun together.
-// Every passage holds all four pronoun classes and all four categories, and neither a word nor two
-// neighbouring words say who acts, so a bag of words and bigrams stays at chance (one in four).
+// The label is the category of the adjective that describes the one who acts in the last clause
+// (above: "them", the children, so "age"). It takes subject -> verb and verb -> object (which
+// pronoun acts), pronoun -> antecedent and adjective -> noun together. Every passage holds all four
+// classes and all four categories, and an adjective never stands beside a word that tells whom it
+// describes, so a bag of words and bigrams stays at chance (one in four).
 #pragma once
 
 #include <cstdint>
