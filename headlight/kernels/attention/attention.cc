@@ -1,13 +1,197 @@
-// Entry points: checks, then the kernel that the plan names.
+// Entry points: checks, the choice of a kernel, and how its work is split into tasks.
 #include "headlight/kernels/attention/attention.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+#include <vector>
+
 #include "headlight/base/cpu.h"
 #include "headlight/base/error.h"
+#include "headlight/base/threads.h"
+#include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_internal.h"
 
 namespace headlight {
+namespace {
+
+using namespace attention;
+
+constexpr int64_t kFar = int64_t{1} << 40;  // past every sequence's end
+
+Matrix HeadOf(const Tensor& tensor, int64_t first_token, int64_t head) {
+  if (tensor.empty()) return {};
+  return {tensor.data<float>() + first_token * tensor.stride(0) + head * tensor.stride(1),
+          tensor.stride(0), tensor.stride(2)};
+}
+
+MutableMatrix HeadOf(Tensor& tensor, int64_t first_token, int64_t head) {
+  if (tensor.empty()) return {};
+  return {tensor.data<float>() + first_token * tensor.stride(0) + head * tensor.stride(1),
+          tensor.stride(0), tensor.stride(2)};
+}
+
+template <typename T>
+auto LseOf(T& lse, int64_t first_token, int64_t head) {
+  return lse.template data<float>() + head * lse.stride(0) + first_token;
+}
+
+RowIntervals IntervalsOf(const AttentionProblem& problem, int64_t sequence) {
+  const Mask& mask = problem.mask;
+  const SequenceRange range = RangeOf(problem, sequence);
+  const int64_t shift = mask.causal == Mask::Causal::kAlignedToEnd ? range.keys - range.queries : 0;
+  RowIntervals intervals{-kFar, kFar, range.keys};
+  if (mask.causal != Mask::Causal::kNone) intervals.upper = shift + 1;
+  if (mask.window) {
+    // Sizes past every sequence's end would overflow the sums.
+    intervals.lower = shift - std::min(mask.window->left, kFar);
+    intervals.upper = std::min(intervals.upper, shift + std::min(mask.window->right, kFar) + 1);
+  }
+  if (!mask.key_lengths.empty()) {
+    intervals.limit = mask.key_lengths[static_cast<size_t>(sequence)];
+  }
+  return intervals;
+}
+
+RelativeTable TableOf(const Tensor& table, int64_t head) {
+  if (table.empty()) return {};
+  const int64_t table_head = table.size(0) == 1 ? 0 : head;
+  return {{table.data<float>() + table_head * table.stride(0), table.stride(1), 1},
+          (table.size(1) + 1) / 2};
+}
+
+HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& inputs,
+                      int64_t sequence, int64_t head) {
+  const SequenceRange range = RangeOf(problem, sequence);
+  const int64_t kv_head = head / (problem.heads / problem.kv_heads);
+  HeadProblem made;
+  made.queries = range.queries;
+  made.keys = range.keys;
+  made.head_dim = problem.head_dim;
+  made.value_dim = problem.value_dim;
+  made.query = HeadOf(inputs.query, range.query_begin, head);
+  made.key = HeadOf(inputs.key, range.key_begin, kv_head);
+  made.value = HeadOf(inputs.value, range.key_begin, kv_head);
+  made.scale = static_cast<float>(problem.EffectiveScale());
+  made.intervals = IntervalsOf(problem, sequence);
+  const View<const uint8_t>& keep = problem.mask.keep;
+  if (keep.data != nullptr) {
+    made.keep = {keep.data + sequence * keep.strides[0] + head * keep.strides[1], keep.strides[2],
+                 keep.strides[3]};
+  }
+  made.relative_keys = TableOf(problem.relative.keys, head);
+  made.relative_values = TableOf(problem.relative.values, head);
+  if (problem.dropout.rate > 0) {
+    made.drops = true;
+    made.dropout = DropoutStream(problem.dropout,
+                                 problem.dropout.sample_ids[static_cast<size_t>(sequence)], head);
+    made.dropout_factor = static_cast<float>(DropoutFactor(problem.dropout));
+  }
+  made.replaces_nonfinite = problem.nonfinite == NonFiniteScores::kReplaceByZero;
+  return made;
+}
+
+// Some heads of one sequence and some of its queries: a share of work for one worker.
+struct Share {
+  int64_t sequence, first_head, last_head;
+  int64_t first_query, last_query;
+  int64_t work;  // scores
+};
+
+// Shares of at least about `kSmallShare` scores, so that handing them out costs nothing, the
+// largest first, so that the last ones to end are small. How work is grouped changes no result.
+std::vector<Share> SplitIntoShares(const AttentionProblem& problem, int64_t heads,
+                                   int64_t query_rows) {
+  constexpr int64_t kSmallShare = 16384;
+  std::vector<Share> shares;
+  for (int64_t s = 0; s < problem.batch(); ++s) {
+    const SequenceRange range = RangeOf(problem, s);
+    for (int64_t query = 0; query < std::max<int64_t>(range.queries, 1); query += query_rows) {
+      const int64_t last = std::min(query + query_rows, range.queries);
+      const RowIntervals intervals = IntervalsOf(problem, s);
+      const int64_t middle = (query + last) / 2;
+      const int64_t kept = std::max<int64_t>(intervals.End(middle) - intervals.Begin(middle), 1);
+      const int64_t work = std::max<int64_t>((last - query) * kept, 1);
+      const int64_t together = std::clamp<int64_t>(kSmallShare / work, 1, heads);
+      for (int64_t head = 0; head < heads; head += together) {
+        const int64_t last_head = std::min(head + together, heads);
+        shares.push_back({s, head, last_head, query, last, work * (last_head - head)});
+      }
+    }
+  }
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const Share& a, const Share& b) { return a.work > b.work; });
+  return shares;
+}
+
+void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs,
+                  AttentionOutputs& outputs) {
+  const std::vector<Share> shares = SplitIntoShares(problem, problem.heads, kForwardRows);
+  std::vector<int64_t> replaced(shares.size(), 0);
+  ParallelFor(static_cast<int64_t>(shares.size()), [&](int64_t number, int) {
+    const Share& share = shares[static_cast<size_t>(number)];
+    const SequenceRange range = RangeOf(problem, share.sequence);
+    for (int64_t head = share.first_head; head < share.last_head; ++head) {
+      ForwardTask task;
+      task.begin = share.first_query;
+      task.end = share.last_query;
+      task.out = HeadOf(outputs.out, range.query_begin, head);
+      if (!outputs.lse.empty()) {
+        task.lse = LseOf(outputs.lse, range.query_begin, head);
+      }
+      replaced[static_cast<size_t>(number)] +=
+          FusedForward(ProblemOf(problem, inputs, share.sequence, head), task);
+    }
+  });
+  for (int64_t count : replaced) outputs.replaced_scores += count;
+}
+
+void BackwardFused(const AttentionProblem& problem, const AttentionInputs& inputs,
+                   const AttentionOutputs& outputs, const Tensor& out_gradient,
+                   AttentionGradients& gradients) {
+  const std::vector<Share> shares =
+      SplitIntoShares(problem, problem.kv_heads, std::numeric_limits<int64_t>::max() / 2);
+  const int64_t group = problem.heads / problem.kv_heads;
+  ParallelFor(static_cast<int64_t>(shares.size()), [&](int64_t number, int) {
+    const Share& share = shares[static_cast<size_t>(number)];
+    const SequenceRange range = RangeOf(problem, share.sequence);
+    std::vector<BackwardHead> heads(static_cast<size_t>(group));
+    for (int64_t kv_head = share.first_head; kv_head < share.last_head; ++kv_head) {
+      for (int64_t h = 0; h < group; ++h) {
+        const int64_t head = kv_head * group + h;
+        heads[static_cast<size_t>(h)] = {ProblemOf(problem, inputs, share.sequence, head),
+                                         HeadOf(outputs.out, range.query_begin, head),
+                                         HeadOf(out_gradient, range.query_begin, head),
+                                         LseOf(outputs.lse, range.query_begin, head),
+                                         HeadOf(gradients.query, range.query_begin, head)};
+      }
+      FusedBackward({heads.data(), group, HeadOf(gradients.key, range.key_begin, kv_head),
+                     HeadOf(gradients.value, range.key_begin, kv_head)});
+    }
+  });
+}
+
+// Why the fused kernels do not run; empty when they do.
+std::string FusedRefusal(const AttentionProblem& problem) {
+  if (problem.dtype != DType::kF32) return fmt::format("dtype is {}", DTypeName(problem.dtype));
+  if (!(static_cast<float>(problem.EffectiveScale()) > 0)) {
+    return fmt::format("scale is {}, must be positive", problem.EffectiveScale());
+  }
+  if (problem.head_dim > 256 || problem.value_dim > 256) {
+    return fmt::format("head_dim is {} and value_dim {}, must be at most 256", problem.head_dim,
+                       problem.value_dim);
+  }
+  if (!problem.relative.keys.empty() || !problem.relative.values.empty()) {
+    return "relative positions";
+  }
+  if (std::max(problem.query_tokens(), problem.key_tokens()) >= int64_t{1} << 31) {
+    return "more than 2^31 tokens";
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string AttentionPlan::ToString() const {
   std::string text = kernel;
@@ -21,22 +205,43 @@ std::string AttentionPlan::ToString() const {
 
 AttentionPlan PlanAttention(const AttentionProblem& problem) {
   CheckAttentionProblem(problem);
+  const Isa isa = SelectedIsa();
   AttentionPlan plan;
-  plan.kernel = fmt::format("reference {}", DTypeName(problem.dtype));
+  const std::string refusal = FusedRefusal(problem);
+  if (refusal.empty()) {
+    plan.kernel = fmt::format("fused f32 {}", IsaName(isa));
+    plan.query_rows = FusedQueryRows();
+    plan.query_block = kForwardRows;
+    plan.key_block = kKeyBlock;
+  } else {
+    plan.kernel = fmt::format("reference {}", DTypeName(problem.dtype));
+    plan.refusals.push_back("fused f32: " + refusal);
+  }
   return plan;
 }
 
 void AttentionForward(const AttentionProblem& problem, const AttentionInputs& inputs,
                       AttentionOutputs& outputs) {
-  AttentionForwardReference(problem, inputs, outputs);
+  SelectedIsa();  // before the first dispatch
+  CheckInputs(problem, inputs);
+  if (!FusedRefusal(problem).empty()) return AttentionForwardReference(problem, inputs, outputs);
+  PrepareOutputs(problem, outputs);
+  ForwardFused(problem, inputs, outputs);
+  ProbeReference(problem, inputs, outputs);
 }
 
 void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& inputs,
                        const AttentionOutputs& outputs, const Tensor& out_gradient,
                        AttentionGradients& gradients) {
-  attention::CheckTensor(problem, "out", outputs.out, attention::OutShape(problem));
-  attention::CheckTensor(problem, "lse", outputs.lse, attention::LseShape(problem));
-  AttentionBackwardReference(problem, inputs, out_gradient, gradients);
+  SelectedIsa();
+  CheckInputs(problem, inputs);
+  CheckTensor(problem, "out", outputs.out, OutShape(problem));
+  CheckLse(problem, outputs.lse);
+  if (!FusedRefusal(problem).empty()) {
+    return AttentionBackwardReference(problem, inputs, out_gradient, gradients);
+  }
+  CheckGradients(problem, out_gradient, gradients);
+  BackwardFused(problem, inputs, outputs, out_gradient, gradients);
 }
 
 }  // namespace headlight

@@ -126,8 +126,8 @@ struct HeadStatistics {
 };
 
 struct AttentionOutputs {
-  Tensor out;                        // [query tokens, heads, value_dim], any strides
-  Tensor lse;                        // [heads, query tokens]: ln sum exp score. Empty: unwanted
+  Tensor out;  // [query tokens, heads, value_dim], any strides
+  Tensor lse;  // [heads, query tokens], last stride 1: ln sum exp score. Empty: unwanted
   std::vector<HeadWeights> weights;  // sequence and head set by the caller
   std::optional<HeadStatistics> statistics;
   int64_t replaced_scores = 0;  // under kReplaceByZero: how many, over all heads

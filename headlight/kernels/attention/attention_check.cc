@@ -140,12 +140,20 @@ void CheckInputs(const AttentionProblem& problem, const AttentionInputs& inputs)
   CheckTensor(problem, "value", inputs.value, ValueShape(problem));
 }
 
+void CheckLse(const AttentionProblem& problem, const Tensor& lse) {
+  CheckTensor(problem, "lse", lse, LseShape(problem));
+  if (!lse.empty() && lse.stride(1) != 1) {
+    throw Error(ErrorKind::kShape, "attention: lse must have last stride 1, found {}",
+                lse.stride(1));
+  }
+}
+
 void PrepareOutputs(const AttentionProblem& problem, AttentionOutputs& outputs) {
   if (outputs.out.empty()) {
     outputs.out = Tensor::Uninitialized(OutShape(problem), problem.dtype, MemoryTag::kActivations);
   }
   CheckTensor(problem, "out", outputs.out, OutShape(problem));
-  if (!outputs.lse.empty()) CheckTensor(problem, "lse", outputs.lse, LseShape(problem));
+  if (!outputs.lse.empty()) CheckLse(problem, outputs.lse);
   outputs.replaced_scores = 0;
   for (HeadWeights& wanted : outputs.weights) {
     if (wanted.sequence < 0 || wanted.sequence >= problem.batch() || wanted.head < 0 ||

@@ -36,6 +36,7 @@ inline Shape LseShape(const AttentionProblem& problem) {
 void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,
                  const Shape& shape);
 void CheckInputs(const AttentionProblem& problem, const AttentionInputs& inputs);
+void CheckLse(const AttentionProblem& problem, const Tensor& lse);
 // Also allocates what the caller left empty.
 void PrepareOutputs(const AttentionProblem& problem, AttentionOutputs& outputs);
 void PrepareStatistics(const AttentionProblem& problem, HeadStatistics& statistics);
@@ -43,5 +44,9 @@ void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
                     const AttentionGradients& gradients);
 void CheckTableGradient(const AttentionProblem& problem, const char* name, const Tensor& table,
                         const Tensor& gradient);
+
+// The weights and statistics of `outputs`, which PrepareOutputs has made ready, by plain loops.
+void ProbeReference(const AttentionProblem& problem, const AttentionInputs& inputs,
+                    AttentionOutputs& outputs);
 
 }  // namespace headlight::attention

@@ -180,14 +180,11 @@ void WriteStatistics(const AttentionProblem& problem, HeadStatistics& statistics
   if (!statistics.set_mass.empty()) statistics.set_mass.view<T>()(h, t) = static_cast<T>(mass);
 }
 
-// Writes what the caller asked for beside `out`: lse, weights, statistics.
+// Writes the weights and statistics that the caller asked for.
 template <typename T>
-void WriteExtras(const AttentionProblem& problem, AttentionOutputs& outputs, int64_t sequence,
+void WriteProbes(const AttentionProblem& problem, AttentionOutputs& outputs, int64_t sequence,
                  int64_t head, int64_t i, const Row& row) {
   const SequenceRange range = RangeOf(problem, sequence);
-  if (!outputs.lse.empty()) {
-    outputs.lse.view<T>()(head, range.query_begin + i) = static_cast<T>(row.lse);
-  }
   for (HeadWeights& wanted : outputs.weights) {
     if (wanted.sequence != sequence || wanted.head != head) continue;
     const View<T> weights = wanted.weights.view<T>();
@@ -223,7 +220,10 @@ int64_t ForwardHead(const Operands<T>& in, AttentionOutputs& outputs, int64_t se
       }
       out(range.query_begin + i, head, c) = static_cast<T>(sum);
     }
-    WriteExtras<T>(in.problem, outputs, sequence, head, i, row);
+    if (!outputs.lse.empty()) {
+      outputs.lse.view<T>()(head, range.query_begin + i) = static_cast<T>(row.lse);
+    }
+    WriteProbes<T>(in.problem, outputs, sequence, head, i, row);
   }
   return replaced;
 }
@@ -239,6 +239,15 @@ void Forward(const AttentionProblem& problem, const AttentionInputs& inputs,
         ForwardHead<T>(in, outputs, task / problem.heads, task % problem.heads);
   });
   for (int64_t count : replaced) outputs.replaced_scores += count;
+}
+
+bool IsProbed(const AttentionOutputs& outputs, int64_t sequence, int64_t head) {
+  for (const HeadWeights& wanted : outputs.weights) {
+    if (wanted.sequence == sequence && wanted.head == head) return true;
+  }
+  if (!outputs.statistics) return false;
+  const std::vector<int64_t>& heads = outputs.statistics->heads;
+  return std::find(heads.begin(), heads.end(), head) != heads.end();
 }
 
 // Sums of the gradients of one key/value head of one sequence, and of the tables, in double.
@@ -407,6 +416,22 @@ void AttentionBackwardReference(const AttentionProblem& problem, const Attention
   attention::CheckGradients(problem, out_gradient, gradients);
   DispatchFloat(problem.dtype, [&]<typename T>() {
     return Backward<T>(problem, inputs, out_gradient, gradients);
+  });
+}
+
+void attention::ProbeReference(const AttentionProblem& problem, const AttentionInputs& inputs,
+                               AttentionOutputs& outputs) {
+  DispatchFloat(problem.dtype, [&]<typename T>() {
+    const Operands<T> in(problem, inputs);
+    ParallelFor(problem.batch() * problem.heads, [&](int64_t task, int) {
+      const int64_t sequence = task / problem.heads, head = task % problem.heads;
+      if (!IsProbed(outputs, sequence, head)) return;
+      Row row;
+      for (int64_t i = 0; i < RangeOf(problem, sequence).queries; ++i) {
+        FillRow(in, sequence, head, i, row);
+        WriteProbes<T>(problem, outputs, sequence, head, i, row);
+      }
+    });
   });
 }
 

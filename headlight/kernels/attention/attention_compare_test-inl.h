@@ -1,0 +1,125 @@
+// Comparison of fused results with the reference, within stated bounds, and a loop over ISAs.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "headlight/base/cpu.h"
+#include "headlight/kernels/attention/attention_test-inl.h"
+#include "hwy/targets.h"
+
+namespace headlight::attention_test {
+
+// Runs body once for each ISA that is built and that this CPU has.
+inline void OnEveryIsa(const std::function<void()>& body) {
+  SelectedIsa();  // decides before the targets are mocked
+  for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    body();
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+}
+
+struct Results {
+  AttentionOutputs outputs;
+  AttentionGradients gradients;
+};
+
+inline Results RunFused(const Case& made) {
+  Results results{MakeOutputs(made), MakeGradients(made)};
+  AttentionForward(made.problem, made.inputs, results.outputs);
+  AttentionBackward(made.problem, made.inputs, results.outputs, made.out_gradient,
+                    results.gradients);
+  return results;
+}
+
+inline Results RunReference(const Case& made) {
+  Results results{MakeOutputs(made), MakeGradients(made)};
+  AttentionForwardReference(made.problem, made.inputs, results.outputs);
+  AttentionBackwardReference(made.problem, made.inputs, made.out_gradient, results.gradients);
+  return results;
+}
+
+// Largest Euclidean norm of the rows (last axis) of a rank-3 tensor; non-finite values count as 0.
+inline double LargestRowNorm(const Tensor& tensor) {
+  if (tensor.empty()) return 0;
+  const std::vector<double> values = Values(tensor);
+  const size_t width = static_cast<size_t>(tensor.size(2));
+  double largest = 0;
+  for (size_t row = 0; row + width <= values.size(); row += width) {
+    double square = 0;
+    for (size_t c = row; c < row + width; ++c) {
+      if (std::isfinite(values[c])) square += values[c] * values[c];
+    }
+    largest = std::max(largest, std::sqrt(square));
+  }
+  return largest;
+}
+
+// What is wrong with `got`; empty: nothing. Non-finite values must be the same.
+inline std::string Difference(const char* name, const Tensor& got, const Tensor& want,
+                              double tolerance) {
+  const std::vector<double> x = Values(got), y = Values(want);
+  if (x.size() != y.size()) return fmt::format("{}: {} values, not {}", name, x.size(), y.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool same = std::isnan(y[i])   ? std::isnan(x[i])
+                      : std::isinf(y[i]) ? x[i] == y[i]
+                                         : std::abs(x[i] - y[i]) <= tolerance;
+    if (!same) {
+      return fmt::format("{}[{}]: {} should be {} +- {}", name, i, x[i], y[i], tolerance);
+    }
+  }
+  return "";
+}
+
+// The bounds. A score is a sum of head_dim products rounded in f32: its error is at most
+// eps * sum |q k| <= eps * S with S = scale * |q| |k| (Cauchy-Schwarz), and lse adds as much again.
+// An error of a score is a relative error of its weight, so a weight is off by about
+// eps * (2 S + a few). Sums over keys or queries add relative eps each, hardly any of it
+// systematic. 8 covers the few and the sums; each bound is 8 * eps * (1 + S) * the magnitude of
+// what is summed: for sums that may cancel, the largest of one full term and of the result itself.
+inline std::string CompareWithReference(const Case& made, const Results& got, const Results& want) {
+  const double eps = std::numeric_limits<float>::epsilon();
+  const double scale = std::abs(made.problem.EffectiveScale());
+  const double query = LargestRowNorm(made.inputs.query);
+  const double key = LargestRowNorm(made.inputs.key) + LargestRowNorm(made.problem.relative.keys);
+  const double value =
+      LargestRowNorm(made.inputs.value) + LargestRowNorm(made.problem.relative.values);
+  const double gradient = LargestRowNorm(made.out_gradient);
+  const double factor = DropoutFactor(made.problem.dropout);
+  const double relative = 8 * eps * (1 + scale * query * key);
+  const double score_gradient = 2 * gradient * value * factor;  // of P (dP - D), P <= 1
+  const auto bound = [&](double term, const Tensor& result) {
+    return relative * std::max(term, LargestMagnitude(Values(result)));
+  };
+  const AttentionGradients& g = want.gradients;
+  for (const std::string& difference : {
+           Difference("out", got.outputs.out, want.outputs.out, relative * value * factor),
+           Difference("lse", got.outputs.lse, want.outputs.lse, relative),
+           Difference("query gradient", got.gradients.query, g.query,
+                      bound(scale * score_gradient * key, g.query)),
+           Difference("key gradient", got.gradients.key, g.key,
+                      bound(scale * score_gradient * query, g.key)),
+           Difference("value gradient", got.gradients.value, g.value,
+                      bound(gradient * factor, g.value)),
+           Difference("relative keys gradient", got.gradients.relative_keys, g.relative_keys,
+                      bound(scale * score_gradient * query, g.relative_keys)),
+           Difference("relative values gradient", got.gradients.relative_values, g.relative_values,
+                      bound(gradient * factor, g.relative_values)),
+       }) {
+    if (!difference.empty()) return difference;
+  }
+  if (got.outputs.replaced_scores != want.outputs.replaced_scores) {
+    return fmt::format("replaced scores: {} should be {}", got.outputs.replaced_scores,
+                       want.outputs.replaced_scores);
+  }
+  return "";
+}
+
+}  // namespace headlight::attention_test

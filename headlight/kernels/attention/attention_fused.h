@@ -1,0 +1,115 @@
+// The fused f32 kernels behind attention.cc: one head of one sequence at a time, by plain pointers.
+// Nothing here checks: attention.cc did.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "headlight/kernels/attention/attention.h"
+
+namespace headlight::attention {
+
+// Rows of one head: element (i, c) is data[i * row_stride + c * column_stride].
+struct Matrix {
+  const float* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t column_stride = 1;
+
+  const float* row(int64_t i) const { return data + i * row_stride; }
+  float at(int64_t i, int64_t c) const { return data[i * row_stride + c * column_stride]; }
+};
+struct MutableMatrix {
+  float* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t column_stride = 1;
+
+  float* row(int64_t i) const { return data + i * row_stride; }
+};
+
+// Causal, window and key lengths keep one interval of keys per query, and its two ends never
+// decrease from query to query.
+struct RowIntervals {
+  int64_t lower = 0;  // query i keeps from i + lower
+  int64_t upper = 0;  // to i + upper, exclusive
+  int64_t limit = 0;  // and of these the first `limit` keys
+
+  int64_t Begin(int64_t i) const { return std::clamp<int64_t>(i + lower, 0, limit); }
+  int64_t End(int64_t i) const { return std::clamp<int64_t>(i + upper, 0, limit); }
+};
+
+// A keep matrix of one head; data == nullptr: none.
+struct KeepRows {
+  const uint8_t* data = nullptr;
+  int64_t query_stride = 0, key_stride = 0;
+
+  bool Keeps(int64_t i, int64_t j) const {
+    return data == nullptr || data[i * query_stride + j * key_stride] != 0;
+  }
+};
+
+// A table of relative positions of one head, rows -(longest - 1) to longest - 1.
+struct RelativeTable {
+  Matrix rows;  // data == nullptr: none
+  int64_t longest = 0;
+
+  int64_t RowOf(int64_t distance) const {
+    return std::clamp(distance, 1 - longest, longest - 1) + longest - 1;
+  }
+};
+
+struct HeadProblem {
+  int64_t queries = 0, keys = 0, head_dim = 0, value_dim = 0;
+  Matrix query, key, value;
+  float scale = 1;
+  RowIntervals intervals;
+  KeepRows keep;
+  RelativeTable relative_keys, relative_values;
+  bool drops = false;
+  DropoutStream dropout{Dropout{}, 0, 0};
+  float dropout_factor = 1;
+  bool replaces_nonfinite = false;
+
+  bool Keeps(int64_t i, int64_t j) const {
+    return j >= intervals.Begin(i) && j < intervals.End(i) && keep.Keeps(i, j);
+  }
+  bool Drops(int64_t i, int64_t j) const { return drops && !DropoutKeepsWeight(dropout, i, j); }
+};
+
+inline constexpr int64_t kKeyBlock = 512;     // keys between two rescalings
+inline constexpr int64_t kForwardRows = 480;  // most query rows of one forward task; a multiple of
+                                              // the register tile's rows on every ISA
+
+// Queries [begin, end) of one head.
+struct ForwardTask {
+  int64_t begin = 0, end = 0;
+  MutableMatrix out;     // rows of the head
+  float* lse = nullptr;  // of query 0; nullptr: unwanted
+};
+// Returns the number of replaced scores.
+int64_t FusedForward(const HeadProblem& head, const ForwardTask& task);
+
+// Query rows of a register tile on the ISA that runs.
+int64_t FusedQueryRows();
+
+// One query head of a group that shares a key/value head.
+struct BackwardHead {
+  HeadProblem problem;
+  Matrix out, out_gradient;
+  const float* lse = nullptr;
+  MutableMatrix query_gradient;
+};
+// All query heads of one key/value head of one sequence.
+struct BackwardTask {
+  const BackwardHead* heads = nullptr;
+  int64_t head_count = 0;
+  MutableMatrix key_gradient, value_gradient;
+};
+void FusedBackward(const BackwardTask& task);
+
+// 2^x by the polynomial of the kernels, for its test.
+void FusedExp2(const float* x, float* y, int64_t count);
+
+// 64-byte-aligned workspace of the calling thread, at least `floats` long, kept for the next call.
+float* WorkerScratch(int64_t floats);
+
+}  // namespace headlight::attention

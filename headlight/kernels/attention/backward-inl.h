@@ -1,0 +1,405 @@
+// The fused backward pass of one key/value head: weights are computed again from lse, one block of
+// queries against one block of keys at a time.
+//
+//   P = 2^(s * scale - lse)   D_i = dO_i . O_i
+//   dV += P^T dO              dP = dO V^T
+//   dS = P * (dP - D)         dQ = scale * dS K        dK += scale * dS^T Q
+//
+// With dropout factors F: dV += (P F)^T dO and dS = P * (dP F - D). (Dao et al. 2022, appendix
+// B.4.)
+
+#if defined(HEADLIGHT_KERNELS_ATTENTION_BACKWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLIGHT_KERNELS_ATTENTION_BACKWARD_INL_H_
+#undef HEADLIGHT_KERNELS_ATTENTION_BACKWARD_INL_H_
+#else
+#define HEADLIGHT_KERNELS_ATTENTION_BACKWARD_INL_H_
+#endif
+
+#include "headlight/kernels/attention/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlight {
+namespace attention {
+namespace HWY_NAMESPACE {
+
+constexpr int64_t kQueryBlock = 8 * kRows;
+
+struct BackwardScratch {
+  BackwardScratch(const HeadProblem& head, int64_t block_keys)
+      : head_width(RoundUp(head.head_dim, kLanes)),
+        value_width(RoundUp(head.value_dim, kLanes)),
+        // No power of two, and room for the zeros beside a strip (ZeroBesideStrip).
+        stride(RoundUp(block_keys, kPanel) + 16) {
+    const int64_t panel_keys = RoundUp(block_keys, kPanel);
+    const int64_t gradient_keys = panel_keys + kRows;
+    const int64_t sizes[] = {panel_keys * head.head_dim,
+                             panel_keys * head.value_dim,
+                             block_keys * head_width,
+                             gradient_keys * head_width,
+                             gradient_keys * value_width,
+                             kQueryBlock * head_width,
+                             kQueryBlock * value_width,
+                             kQueryBlock * stride,
+                             kQueryBlock * stride,
+                             kRows * head_width,
+                             kQueryBlock,
+                             kQueryBlock};
+    float** const parts[] = {&keys_transposed,
+                             &values_transposed,
+                             &keys,
+                             &key_gradient,
+                             &value_gradient,
+                             &query,
+                             &out_gradient,
+                             &weights,
+                             &score_gradients,
+                             &query_gradient,
+                             &lse,
+                             &mean};
+    int64_t total = 0;
+    for (int64_t size : sizes) total += RoundUp(size, 16);
+    float* at = WorkerScratch(total);
+    for (size_t i = 0; i < std::size(sizes); ++i) {
+      *parts[i] = at;
+      at += RoundUp(sizes[i], 16);
+    }
+  }
+
+  int64_t head_width, value_width, stride;
+  // Of the key block: transposed panels, rows, and sums of the gradients.
+  float *keys_transposed, *values_transposed, *keys, *key_gradient, *value_gradient;
+  // Of the query block: rows; weights (times dropout factors) and score gradients, `stride` apart.
+  float *query, *out_gradient, *weights, *score_gradients;
+  float* query_gradient;  // of a strip
+  float *lse, *mean;      // of the query block: lse times log2 e, and D
+  bool finite_query = true, finite_out_gradient = true;
+};
+
+// P and dS of one vector of keys of a strip, from its scores and dP, in place.
+template <int R, bool kModified>
+HWY_INLINE void WeightsAndGradients(const HeadProblem& head, int64_t row, int64_t key,
+                                    const float* lse, const float* mean, float* weights,
+                                    float* gradients, int64_t stride) {
+  const D d;
+  const V scale = hn::Set(d, head.scale * kLog2E);
+  [[maybe_unused]] HWY_ALIGN float factors[kModified ? R * kLanes : 1];
+  if constexpr (kModified) {
+    if (head.drops) DropoutFactors<R>(head, row, key, factors, kLanes);
+  }
+  for (int r = 0; r < R; ++r) {
+    V score = hn::LoadU(d, weights + r * stride);
+    V gradient = hn::LoadU(d, gradients + r * stride);
+    if constexpr (kModified) {
+      const hn::Mask<D> kept = KeptLanes(head, std::min(row + r, head.queries - 1), key);
+      hn::Mask<D> passes = kept;
+      if (head.replaces_nonfinite) {
+        passes = hn::And(kept, hn::IsFinite(score));
+        score = hn::IfThenElseZero(passes, score);
+      }
+      V weight = Exp2(hn::MulSub(score, scale, hn::Set(d, lse[r])));
+      weight = hn::IfThenElseZero(kept, weight);
+      V dropped = weight;
+      if (head.drops) {
+        const V factor = hn::Load(d, factors + r * kLanes);
+        const hn::Mask<D> stays = hn::Ne(factor, hn::Zero(d));
+        gradient = hn::IfThenElseZero(stays, hn::Mul(gradient, factor));
+        dropped = hn::IfThenElseZero(stays, hn::Mul(weight, factor));
+      }
+      gradient = hn::Mul(weight, hn::Sub(gradient, hn::Set(d, mean[r])));
+      gradient = hn::IfThenElseZero(passes, gradient);
+      hn::StoreU(dropped, d, weights + r * stride);
+    } else {
+      const V weight = Exp2(hn::MulSub(score, scale, hn::Set(d, lse[r])));
+      gradient = hn::Mul(weight, hn::Sub(gradient, hn::Set(d, mean[r])));
+      hn::StoreU(weight, d, weights + r * stride);
+    }
+    hn::StoreU(gradient, d, gradients + r * stride);
+  }
+}
+
+// One panel (NV vectors of keys) of a strip.
+template <int R, int NV>
+HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& scratch, int64_t row,
+                              int64_t in_block, int64_t key, int64_t first_key, bool modified) {
+  const float* query = scratch.query + in_block * scratch.head_width;
+  const float* out_gradient = scratch.out_gradient + in_block * scratch.value_width;
+  float* weights = scratch.weights + in_block * scratch.stride + first_key;
+  float* gradients = scratch.score_gradients + in_block * scratch.stride + first_key;
+  {
+    V acc[R][NV];
+    ZeroTile(acc);
+    TileByRows(query, scratch.head_width, scratch.keys_transposed + first_key * head.head_dim,
+               kPanel, head.head_dim, acc);
+    StoreTile(acc, weights, scratch.stride);
+  }
+  {
+    V acc[R][NV];
+    ZeroTile(acc);
+    TileByRows(out_gradient, scratch.value_width,
+               scratch.values_transposed + first_key * head.value_dim, kPanel, head.value_dim, acc);
+    StoreTile(acc, gradients, scratch.stride);
+  }
+  const float *lse = scratch.lse + in_block, *mean = scratch.mean + in_block;
+  for (int v = 0; v < NV; ++v) {
+    if (modified) {
+      WeightsAndGradients<R, true>(head, row, key + v * kLanes, lse, mean, weights + v * kLanes,
+                                   gradients + v * kLanes, scratch.stride);
+    } else {
+      WeightsAndGradients<R, false>(head, row, key + v * kLanes, lse, mean, weights + v * kLanes,
+                                    gradients + v * kLanes, scratch.stride);
+    }
+  }
+}
+
+// Tiles of kRows keys may reach past what a strip covers, on both sides: zeros there.
+inline void ZeroBesideStrip(const BackwardScratch& scratch, int64_t in_block, int64_t rows,
+                            const StripRange& range) {
+  const int64_t first = range.first_vector * kLanes, last = range.last_vector * kLanes;
+  const int64_t before = std::max<int64_t>(first - kRows, 0);
+  for (int64_t r = in_block; r < in_block + rows; ++r) {
+    for (float* strip :
+         {scratch.weights + r * scratch.stride, scratch.score_gradients + r * scratch.stride}) {
+      std::fill(strip + before, strip + first, 0.0f);
+      std::fill(strip + last, strip + last + kRows, 0.0f);
+    }
+  }
+}
+
+// gradient rows = scale * sums (+ what is there).
+inline void WriteGradient(const float* sums, int64_t width, int64_t rows, int64_t dim, float scale,
+                          bool add, MutableMatrix to, int64_t first_row) {
+  const D d;
+  const V factor = hn::Set(d, scale);
+  for (int64_t i = 0; i < rows; ++i, sums += width) {
+    float* row = to.row(first_row + i);
+    int64_t c = 0;
+    if (to.column_stride == 1) {
+      for (; c + kLanes <= dim; c += kLanes) {
+        const V value = hn::Mul(hn::LoadU(d, sums + c), factor);
+        hn::StoreU(add ? hn::Add(hn::LoadU(d, row + c), value) : value, d, row + c);
+      }
+    }
+    for (; c < dim; ++c) {
+      float& at = row[c * to.column_stride];
+      const float value = sums[c] * scale;
+      at = add ? at + value : value;
+    }
+  }
+}
+
+// Strip of rows [row, row + R), `in_block` rows into its query block: P, dS and dQ.
+template <int R>
+HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& block, int64_t row,
+                                      int64_t in_block, const BackwardScratch& scratch) {
+  const HeadProblem& head = task.problem;
+  const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
+  const int64_t rows = std::min<int64_t>(R, head.queries - row);
+  const bool first_block = block.begin == 0;
+  if (range.empty()) {
+    if (first_block) {
+      std::fill(scratch.query_gradient, scratch.query_gradient + rows * scratch.head_width, 0.0f);
+      WriteGradient(scratch.query_gradient, scratch.head_width, rows, head.head_dim, 1, false,
+                    task.query_gradient, row);
+    }
+    return range;
+  }
+  const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite || head.drops;
+  for (int64_t vector = range.first_vector; vector < range.last_vector; vector += 2) {
+    const int64_t first_key = vector * kLanes, key = block.begin + first_key;
+    const int64_t width = vector + 1 < range.last_vector ? kPanel : kLanes;
+    const bool modified = all_modified || key < range.full_begin || key + width > range.full_end;
+    if (width == kPanel) {
+      BackwardPanel<R, 2>(head, scratch, row, in_block, key, first_key, modified);
+    } else {
+      BackwardPanel<R, 1>(head, scratch, row, in_block, key, first_key, modified);
+    }
+  }
+  ZeroBesideStrip(scratch, in_block, R, range);
+  const int64_t first_key = range.first_vector * kLanes;
+  const Product product{scratch.score_gradients + in_block * scratch.stride + first_key,
+                        scratch.stride,
+                        scratch.keys + first_key * scratch.head_width,
+                        scratch.head_width,
+                        std::min(range.last_vector * kLanes, block.count) - first_key,
+                        scratch.query_gradient,
+                        scratch.head_width,
+                        scratch.head_width,
+                        false};
+  MultiplyRows<R, true>(product);
+  WriteGradient(scratch.query_gradient, scratch.head_width, rows, head.head_dim, head.scale,
+                !first_block, task.query_gradient, row);
+  return range;
+}
+
+// Rows of the query block: queries, output gradients, lse and D. Rows past the last query are zero.
+inline void PackQueries(const BackwardHead& task, int64_t begin, int64_t rows, int64_t padded,
+                        BackwardScratch& scratch) {
+  const D d;
+  const HeadProblem& head = task.problem;
+  const int64_t head_width = scratch.head_width, value_width = scratch.value_width;
+  scratch.finite_query =
+      PackRows(head.query, begin, rows, head.head_dim, head_width, scratch.query);
+  scratch.finite_out_gradient =
+      PackRows(task.out_gradient, begin, rows, head.value_dim, value_width, scratch.out_gradient);
+  for (int64_t i = 0; i < rows; ++i) {
+    const float lse = task.lse[begin + i];
+    scratch.lse[i] = lse == kNegativeInfinity ? 0 : lse * kLog2E;
+    const float* gradient = scratch.out_gradient + i * value_width;
+    V sum = hn::Zero(d);
+    int64_t c = 0;
+    if (task.out.column_stride == 1) {
+      for (; c + kLanes <= head.value_dim; c += kLanes) {
+        sum =
+            hn::MulAdd(hn::LoadU(d, gradient + c), hn::LoadU(d, task.out.row(begin + i) + c), sum);
+      }
+    }
+    float mean = hn::GetLane(hn::SumOfLanes(d, sum));
+    for (; c < head.value_dim; ++c) mean += gradient[c] * task.out.at(begin + i, c);
+    scratch.mean[i] = mean;
+  }
+  std::fill(scratch.query + rows * head_width, scratch.query + padded * head_width, 0.0f);
+  std::fill(scratch.out_gradient + rows * value_width, scratch.out_gradient + padded * value_width,
+            0.0f);
+  std::fill(scratch.lse + rows, scratch.lse + padded, 0.0f);
+  std::fill(scratch.mean + rows, scratch.mean + padded, 0.0f);
+}
+
+// The packed output gradients hold 0 where one is not finite: adds what those give to the values
+// that their rows keep, so that they reach no other.
+inline void AddNonFiniteGradients(const BackwardHead& task, const KeyBlock& block, int64_t begin,
+                                  int64_t rows, const BackwardScratch& scratch) {
+  const HeadProblem& head = task.problem;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < head.value_dim; ++c) {
+      const float gradient = task.out_gradient.at(begin + i, c);
+      if (std::isfinite(gradient)) continue;
+      for (int64_t j = 0; j < block.count; ++j) {
+        const int64_t key = block.begin + j;
+        if (!head.Keeps(begin + i, key) || head.Drops(begin + i, key)) continue;
+        scratch.value_gradient[j * scratch.value_width + c] +=
+            scratch.weights[i * scratch.stride + j] * gradient;
+      }
+    }
+  }
+}
+
+// dK and dV of the key block += the products with one query block, in tiles of kRows keys. A tile
+// takes the rows of the strips that cover it.
+inline void AddKeyGradients(const StripRange* strips, int64_t strip_count, int64_t rows,
+                            const BackwardScratch& scratch) {
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+  for (int64_t s = 0; s < strip_count; ++s) {
+    if (strips[s].empty()) continue;
+    first = std::min(first, strips[s].first_vector * kLanes);
+    last = std::max(last, strips[s].last_vector * kLanes);
+  }
+  for (int64_t key = first; key < last; key += kRows) {
+    int64_t from = 0, to = strip_count;
+    const auto covers = [&](const StripRange& strip) {
+      return !strip.empty() && strip.first_vector * kLanes < key + kRows &&
+             strip.last_vector * kLanes > key;
+    };
+    while (from < to && !covers(strips[from])) ++from;
+    while (to > from && !covers(strips[to - 1])) --to;
+    if (from == to) continue;
+    const int64_t first_row = from * kRows;
+    Product product{scratch.weights + first_row * scratch.stride + key,
+                    scratch.stride,
+                    scratch.out_gradient + first_row * scratch.value_width,
+                    scratch.value_width,
+                    std::min(to * kRows, rows) - first_row,
+                    scratch.value_gradient + key * scratch.value_width,
+                    scratch.value_width,
+                    scratch.value_width,
+                    true};
+    MultiplyRows<kRows, false>(product);
+    product.a = scratch.score_gradients + first_row * scratch.stride + key;
+    product.b = scratch.query + first_row * scratch.head_width;
+    product.b_step = product.c_row = product.columns = scratch.head_width;
+    product.c = scratch.key_gradient + key * scratch.head_width;
+    MultiplyRows<kRows, false>(product);
+  }
+}
+
+inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, int64_t begin,
+                               BackwardScratch& scratch) {
+  const HeadProblem& head = task.problem;
+  const int64_t rows = std::min(kQueryBlock, head.queries - begin);
+  const int64_t padded = RoundUp(rows, kHalfRows);
+  const bool empty = RangeOfStrip(head, begin, rows, block.begin, block.count).empty();
+  if (empty && block.begin > 0) return;
+  if (!empty) PackQueries(task, begin, rows, padded, scratch);
+  StripRange strips[kQueryBlock / kRows];
+  int64_t count = 0, at = 0;
+  for (; rows - at > kHalfRows; at += kRows, ++count) {
+    strips[count] = BackwardStrip<kRows>(task, block, begin + at, at, scratch);
+  }
+  if (at < rows) {
+    strips[count++] = BackwardStrip<kHalfRows>(task, block, begin + at, at, scratch);
+  }
+  if (empty) return;
+  // Packed rows were needed as they are for S and dP. In the sums over queries a masked weight is
+  // 0, which must not meet NaN; a NaN that is kept has made dS NaN already.
+  if (!scratch.finite_query) Sanitize(scratch.query, rows * scratch.head_width);
+  if (!scratch.finite_out_gradient) {
+    Sanitize(scratch.out_gradient, rows * scratch.value_width);
+  }
+  AddKeyGradients(strips, count, rows, scratch);
+  if (!scratch.finite_out_gradient) AddNonFiniteGradients(task, block, begin, rows, scratch);
+}
+
+inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t count,
+                             BackwardScratch& scratch) {
+  const HeadProblem& head = task.heads[0].problem;
+  const KeyBlock block{begin, count, scratch.keys_transposed};
+  PackTransposed(head.key, begin, count, head.head_dim, scratch.keys_transposed);
+  PackTransposed(head.value, begin, count, head.value_dim, scratch.values_transposed);
+  if (!PackRows(head.key, begin, count, head.head_dim, scratch.head_width, scratch.keys)) {
+    Sanitize(scratch.keys, count * scratch.head_width);
+  }
+  const int64_t gradient_keys = RoundUp(count, kPanel) + kRows;
+  std::fill(scratch.key_gradient, scratch.key_gradient + gradient_keys * scratch.head_width, 0.0f);
+  std::fill(scratch.value_gradient, scratch.value_gradient + gradient_keys * scratch.value_width,
+            0.0f);
+  for (int64_t h = 0; h < task.head_count; ++h) {
+    for (int64_t query = 0; query < head.queries; query += kQueryBlock) {
+      BackwardQueryBlock(task.heads[h], block, query, scratch);
+    }
+  }
+  WriteGradient(scratch.key_gradient, scratch.head_width, count, head.head_dim, head.scale, false,
+                task.key_gradient, begin);
+  WriteGradient(scratch.value_gradient, scratch.value_width, count, head.value_dim, 1, false,
+                task.value_gradient, begin);
+}
+
+inline void Backward(const BackwardTask& task) {
+  const HeadProblem& head = task.heads[0].problem;
+  // Keys past the limit are masked for every query.
+  const int64_t limit = head.intervals.limit;
+  BackwardScratch scratch(head, std::min(limit, kKeyBlock));
+  for (int64_t begin = 0; begin < limit; begin += kKeyBlock) {
+    BackwardKeyBlock(task, begin, std::min(kKeyBlock, limit - begin), scratch);
+  }
+  for (int64_t j = limit; j < head.keys; ++j) {
+    for (int64_t c = 0; c < head.head_dim; ++c) {
+      task.key_gradient.row(j)[c * task.key_gradient.column_stride] = 0;
+    }
+    for (int64_t c = 0; c < head.value_dim; ++c) {
+      task.value_gradient.row(j)[c * task.value_gradient.column_stride] = 0;
+    }
+  }
+  if (limit > 0) return;
+  for (int64_t h = 0; h < task.head_count; ++h) {
+    const MutableMatrix& gradient = task.heads[h].query_gradient;
+    for (int64_t i = 0; i < head.queries; ++i) {
+      for (int64_t c = 0; c < head.head_dim; ++c) gradient.row(i)[c * gradient.column_stride] = 0;
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace attention
+}  // namespace headlight
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADLIGHT_KERNELS_ATTENTION_BACKWARD_INL_H_

@@ -1,0 +1,304 @@
+// The fused forward pass of one head: strips of kRows queries against packed key blocks.
+
+#if defined(HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
+#undef HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
+#else
+#define HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
+#endif
+
+#include "headlight/kernels/attention/tile-inl.h"
+#include "hwy/contrib/math/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlight {
+namespace attention {
+namespace HWY_NAMESPACE {
+
+// Workspace of a task, carved out of WorkerScratch. Its size does not grow with the sequence.
+struct ForwardScratch {
+  ForwardScratch(const HeadProblem& head, int64_t rows, int64_t block_keys)
+      : value_width(RoundUp(head.value_dim, kLanes)) {
+    const int64_t keys_size = RoundUp(block_keys, kPanel) * head.head_dim;
+    const int64_t values_size = block_keys * value_width;
+    const int64_t out_size = RoundUp(rows, kRows) * value_width;
+    const int64_t row_size = RoundUp(rows, kRows) + 2 * kLanes;
+    const int64_t query_size = RoundUp(kRows * head.head_dim, kLanes);
+    const int64_t strip_size = kRows * kStripStride;
+    float* at = WorkerScratch(keys_size + values_size + out_size + 2 * row_size + query_size +
+                              2 * strip_size);
+    const auto take = [&at](int64_t floats) {
+      float* taken = at;
+      at += floats;
+      return taken;
+    };
+    keys = take(keys_size);
+    values = take(values_size);
+    out = take(out_size);
+    strip = take(strip_size);
+    factors = take(strip_size);
+    query = take(query_size);
+    largest = take(row_size);
+    sum = take(row_size);
+  }
+
+  int64_t value_width;
+  float *keys, *values;  // the key block, packed
+  float* out;            // [rows, value_width], not yet divided by sum
+  float *largest, *sum;  // [rows]: largest score so far (times log2 e), sum of 2^(score - largest)
+  float* strip;          // scores, then weights, of one strip
+  float* factors;        // dropout of one strip
+  float* query;          // a strip of queries, where they cannot be read in place
+  bool finite_values = true;
+  int64_t replaced = 0;
+};
+
+// Masks a vector of each row of a strip, and replaces non-finite scores by 0 where that is asked
+// for. Padded rows past the last query repeat it.
+template <int R>
+void ModifyScores(const HeadProblem& head, int64_t row, int64_t key, float* scores,
+                  int64_t& replaced) {
+  const D d;
+  for (int r = 0; r < R; ++r) {
+    const hn::Mask<D> kept = KeptLanes(head, std::min(row + r, head.queries - 1), key);
+    float* at = scores + r * kStripStride;
+    V value = hn::LoadU(d, at);
+    if (head.replaces_nonfinite) {
+      const hn::Mask<D> bad = hn::And(kept, hn::Not(hn::IsFinite(value)));
+      if (row + r < head.queries) replaced += static_cast<int64_t>(hn::CountTrue(d, bad));
+      value = hn::IfThenElse(bad, hn::Zero(d), value);
+    }
+    hn::StoreU(hn::IfThenElse(kept, value, hn::Set(d, kNegativeInfinity)), d, at);
+  }
+}
+
+// One panel of scores (unscaled) into the strip, and the running maximum of each row.
+template <int R, int NV>
+HWY_INLINE void ScorePanel(const HeadProblem& head, const float* query, int64_t query_stride,
+                           const float* keys, bool modified, int64_t row, int64_t key,
+                           float* scores, V (&largest)[R], int64_t& replaced) {
+  V acc[R][NV];
+  ZeroTile(acc);
+  TileByRows(query, query_stride, keys, kPanel, head.head_dim, acc);
+  StoreTile(acc, scores, kStripStride);
+  if (modified) {
+    for (int v = 0; v < NV; ++v) {
+      ModifyScores<R>(head, row, key + v * kLanes, scores + v * kLanes, replaced);
+    }
+    LoadTile(scores, kStripStride, acc);
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < NV; ++v) largest[r] = hn::Max(acc[r][v], largest[r]);
+  }
+}
+
+// Scores of rows [row, row + R) against the block; the largest of each row into `largest`.
+template <int R>
+HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
+                             const StripRange& range, int64_t row, const float* query,
+                             int64_t query_stride, ForwardScratch& scratch, float* largest) {
+  const D d;
+  V most[R];
+  for (int r = 0; r < R; ++r) most[r] = hn::Set(d, kNegativeInfinity);
+  const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite;
+  for (int64_t vector = range.first_vector; vector < range.last_vector; vector += 2) {
+    const int64_t key = block.begin + vector * kLanes;
+    const float* keys = block.keys + vector * kLanes * head.head_dim;
+    float* scores = scratch.strip + vector * kLanes;
+    const int64_t width = vector + 1 < range.last_vector ? kPanel : kLanes;
+    const bool modified = all_modified || key < range.full_begin || key + width > range.full_end;
+    if (width == kPanel) {
+      ScorePanel<R, 2>(head, query, query_stride, keys, modified, row, key, scores, most,
+                       scratch.replaced);
+    } else {
+      ScorePanel<R, 1>(head, query, query_stride, keys, modified, row, key, scores, most,
+                       scratch.replaced);
+    }
+  }
+  for (int r = 0; r < R; ++r) largest[r] = hn::GetLane(hn::MaxOfLanes(d, most[r]));
+}
+
+// Scores of the strip to 2^(score * scale - largest), in place; their sum of each row.
+template <int R>
+HWY_NOINLINE void ExponentiateStrip(const StripRange& range, float scale, const float* largest,
+                                    float* strip, float* sums) {
+  const D d;
+  const V scale_vector = hn::Set(d, scale);
+  for (int r = 0; r < R; ++r) {
+    float* scores = strip + r * kStripStride;
+    const V most = hn::Set(d, largest[r]);
+    V sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+    int64_t vector = range.first_vector;
+    for (; vector + 2 <= range.last_vector; vector += 2) {
+      float* at = scores + vector * kLanes;
+      const V p0 = Exp2(hn::MulSub(hn::LoadU(d, at), scale_vector, most));
+      const V p1 = Exp2(hn::MulSub(hn::LoadU(d, at + kLanes), scale_vector, most));
+      hn::StoreU(p0, d, at);
+      hn::StoreU(p1, d, at + kLanes);
+      sum0 = hn::Add(sum0, p0);
+      sum1 = hn::Add(sum1, p1);
+    }
+    if (vector < range.last_vector) {
+      float* at = scores + vector * kLanes;
+      const V p0 = Exp2(hn::MulSub(hn::LoadU(d, at), scale_vector, most));
+      hn::StoreU(p0, d, at);
+      sum0 = hn::Add(sum0, p0);
+    }
+    sums[r] = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+  }
+}
+
+template <int R>
+void DropStrip(const HeadProblem& head, const KeyBlock& block, const StripRange& range, int64_t row,
+               float* strip) {
+  const D d;
+  HWY_ALIGN float factors[R * kLanes];
+  for (int64_t vector = range.first_vector; vector < range.last_vector; ++vector) {
+    DropoutFactors<R>(head, row, block.begin + vector * kLanes, factors, kLanes);
+    for (int r = 0; r < R; ++r) {
+      float* at = strip + r * kStripStride + vector * kLanes;
+      hn::StoreU(hn::Mul(hn::LoadU(d, at), hn::Load(d, factors + r * kLanes)), d, at);
+    }
+  }
+}
+
+// The packed values hold 0 where a value is not finite: adds what such values give to the rows that
+// keep them, so that they reach no other row.
+inline void AddNonFiniteValues(const HeadProblem& head, const KeyBlock& block,
+                               const StripRange& range, int64_t row, int64_t rows,
+                               const float* strip, float* out, int64_t width) {
+  const int64_t end = std::min(block.count, range.last_vector * kLanes);
+  for (int64_t j = range.first_vector * kLanes; j < end; ++j) {
+    for (int64_t c = 0; c < head.value_dim; ++c) {
+      const float value = head.value.at(block.begin + j, c);
+      if (std::isfinite(value)) continue;
+      for (int64_t r = 0; r < rows && row + r < head.queries; ++r) {
+        if (!head.Keeps(row + r, block.begin + j) || head.Drops(row + r, block.begin + j)) continue;
+        out[r * width + c] += strip[r * kStripStride + j] * value;
+      }
+    }
+  }
+}
+
+// Rows [row, row + R) of the task against one key block. `at` = row - task.begin.
+template <int R>
+void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, int64_t at,
+                  ForwardScratch& scratch) {
+  const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
+  if (range.empty()) return;
+  const int64_t rows = std::min<int64_t>(R, head.queries - row);
+  const float* query = head.query.row(row);
+  int64_t query_stride = head.query.row_stride;
+  if (rows < R || head.query.column_stride != 1) {
+    for (int64_t r = 0; r < R; ++r) {
+      for (int64_t c = 0; c < head.head_dim; ++c) {
+        scratch.query[r * head.head_dim + c] = r < rows ? head.query.at(row + r, c) : 0;
+      }
+    }
+    query = scratch.query;
+    query_stride = head.head_dim;
+  }
+  float largest[R], sums[R];
+  ScoreStrip<R>(head, block, range, row, query, query_stride, scratch, largest);
+  const float scale = head.scale * kLog2E;
+  float* out = scratch.out + at * scratch.value_width;
+  bool add = false;
+  for (int r = 0; r < R; ++r) {
+    const float before = scratch.largest[at + r];
+    const float now = std::max(before, largest[r] * scale);
+    scratch.largest[at + r] = now;
+    largest[r] = now == kNegativeInfinity ? 0 : now;
+    add |= before != kNegativeInfinity;
+    // What was summed so far is worth 2^(before - now) of it now.
+    if (before == now || before == kNegativeInfinity) continue;
+    const float factor = std::exp2(before - now);
+    scratch.sum[at + r] *= factor;
+    {
+      for (int64_t c = 0; c < scratch.value_width; ++c) out[r * scratch.value_width + c] *= factor;
+    }
+  }
+  ExponentiateStrip<R>(range, scale, largest, scratch.strip, sums);
+  for (int r = 0; r < R; ++r) scratch.sum[at + r] += sums[r];
+  if (head.drops) DropStrip<R>(head, block, range, row, scratch.strip);
+  const int64_t first_key = range.first_vector * kLanes;
+  const Product product{scratch.strip + first_key,
+                        kStripStride,
+                        scratch.values + first_key * scratch.value_width,
+                        scratch.value_width,
+                        std::min(range.last_vector * kLanes, block.count) - first_key,
+                        out,
+                        scratch.value_width,
+                        scratch.value_width,
+                        add};
+  MultiplyRows<R, true>(product);
+  if (!scratch.finite_values) {
+    AddNonFiniteValues(head, block, range, row, R, scratch.strip, out, scratch.value_width);
+  }
+}
+
+// out = sums / sum, lse = (largest + log2 sum) ln 2; a row without keys gives 0 and -inf.
+inline void FinishRows(const HeadProblem& head, const ForwardTask& task, ForwardScratch& scratch) {
+  const D d;
+  const int64_t rows = task.end - task.begin;
+  for (int64_t i = 0; i < rows; i += kLanes) {
+    const V sum = hn::LoadU(d, scratch.sum + i);
+    const hn::Mask<D> nothing = hn::Eq(sum, hn::Zero(d));
+    const V lse = hn::MulAdd(hn::LoadU(d, scratch.largest + i), hn::Set(d, kLn2), hn::Log(d, sum));
+    // Log is only for finite numbers: a NaN is carried here.
+    const V carried = hn::IfThenElse(hn::IsNaN(sum), sum, lse);
+    hn::StoreU(hn::IfThenElse(nothing, hn::Set(d, kNegativeInfinity), carried), d,
+               scratch.largest + i);
+    hn::StoreU(hn::IfThenElse(nothing, hn::Zero(d), hn::Div(hn::Set(d, 1.0f), sum)), d,
+               scratch.sum + i);
+  }
+  if (task.lse != nullptr) {
+    std::copy(scratch.largest, scratch.largest + rows, task.lse + task.begin);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* from = scratch.out + i * scratch.value_width;
+    float* to = task.out.row(task.begin + i);
+    const V inverse = hn::Set(d, scratch.sum[i]);
+    int64_t c = 0;
+    if (task.out.column_stride == 1) {
+      for (; c + kLanes <= head.value_dim; c += kLanes) {
+        hn::StoreU(hn::Mul(hn::LoadU(d, from + c), inverse), d, to + c);
+      }
+    }
+    for (; c < head.value_dim; ++c) to[c * task.out.column_stride] = from[c] * scratch.sum[i];
+  }
+}
+
+inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
+  const int64_t rows = task.end - task.begin;
+  if (rows == 0) return 0;
+  const int64_t first_key = head.intervals.Begin(task.begin);
+  const int64_t last_key = head.intervals.End(task.end - 1);
+  const int64_t first_block = first_key / kKeyBlock * kKeyBlock;
+  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock));
+  const int64_t padded = RoundUp(rows, kRows);
+  std::fill(scratch.out, scratch.out + padded * scratch.value_width, 0.0f);
+  std::fill(scratch.largest, scratch.largest + padded + 2 * kLanes, kNegativeInfinity);
+  std::fill(scratch.sum, scratch.sum + padded + 2 * kLanes, 0.0f);
+  // Blocks lie at multiples of kKeyBlock, whatever the mask skips.
+  for (int64_t begin = first_block; begin < last_key; begin += kKeyBlock) {
+    const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin), scratch.keys};
+    PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
+    scratch.finite_values = PackRows(head.value, begin, block.count, head.value_dim,
+                                     scratch.value_width, scratch.values);
+    if (!scratch.finite_values) Sanitize(scratch.values, block.count * scratch.value_width);
+    int64_t at = 0;
+    for (; rows - at > kHalfRows; at += kRows) {
+      ForwardStrip<kRows>(head, block, task.begin + at, at, scratch);
+    }
+    if (at < rows) ForwardStrip<kHalfRows>(head, block, task.begin + at, at, scratch);
+  }
+  FinishRows(head, task, scratch);
+  return scratch.replaced;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace attention
+}  // namespace headlight
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_

@@ -1,0 +1,69 @@
+// The fused forward pass, compiled for each ISA and chosen at run time.
+#include "headlight/base/memory.h"
+#include "headlight/kernels/attention/attention_fused.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "headlight/kernels/attention/fused_forward.cc"
+#include "hwy/foreach_target.h"
+
+#include "headlight/kernels/attention/forward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlight {
+namespace attention {
+namespace HWY_NAMESPACE {
+
+int64_t ForwardOnTarget(const HeadProblem& head, const ForwardTask& task) {
+  return Forward(head, task);
+}
+
+void Exp2OnTarget(const float* x, float* y, int64_t count) {
+  const D d;
+  HWY_ALIGN float lanes[kLanes];
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t some = std::min(kLanes, count - i);
+    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = j < some ? x[i + j] : 0;
+    hn::Store(Exp2(hn::Load(d, lanes)), d, lanes);
+    std::copy(lanes, lanes + some, y + i);
+  }
+}
+
+int64_t RowsOnTarget() { return kRows; }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace attention
+}  // namespace headlight
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headlight::attention {
+
+HWY_EXPORT(ForwardOnTarget);
+HWY_EXPORT(Exp2OnTarget);
+HWY_EXPORT(RowsOnTarget);
+
+int64_t FusedForward(const HeadProblem& head, const ForwardTask& task) {
+  return HWY_DYNAMIC_DISPATCH(ForwardOnTarget)(head, task);
+}
+
+void FusedExp2(const float* x, float* y, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(Exp2OnTarget)(x, y, count);
+}
+
+int64_t FusedQueryRows() { return HWY_DYNAMIC_DISPATCH(RowsOnTarget)(); }
+
+float* WorkerScratch(int64_t floats) {
+  thread_local std::shared_ptr<std::byte> buffer;
+  thread_local int64_t capacity = 0;
+  if (capacity < floats) {
+    buffer.reset();
+    capacity = 0;
+    buffer = AllocateUninitializedBuffer(static_cast<size_t>(floats) * sizeof(float),
+                                         MemoryTag::kWorkspace);
+    capacity = floats;
+  }
+  return reinterpret_cast<float*>(buffer.get());
+}
+
+}  // namespace headlight::attention
+#endif  // HWY_ONCE

@@ -1,0 +1,387 @@
+// What the fused kernels are made of: the register tile, packing, exp2, masks and dropout of a
+// score strip. Vector code, compiled once per ISA (Highway's foreach_target).
+
+#if defined(HEADLIGHT_KERNELS_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLIGHT_KERNELS_ATTENTION_TILE_INL_H_
+#undef HEADLIGHT_KERNELS_ATTENTION_TILE_INL_H_
+#else
+#define HEADLIGHT_KERNELS_ATTENTION_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "headlight/base/random.h"
+#include "headlight/kernels/attention/attention_fused.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlight {
+namespace attention {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using DI = hn::RebindToSigned<D>;
+using DU = hn::RebindToUnsigned<D>;
+using V = hn::Vec<D>;
+using VU = hn::Vec<DU>;
+
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
+// A register tile is kRows x 2 vectors: all but a few of the vector registers are accumulators.
+#if HWY_TARGET == HWY_AVX2
+constexpr int kRows = 6;  // 12 of 16 registers
+#else
+constexpr int kRows = 8;  // 16 of 32
+#endif
+constexpr int kHalfRows = kRows / 2;
+constexpr int64_t kPanel = 2 * kLanes;  // keys of a packed panel
+// Floats from row to row of a score strip: no power of two, so that a column of a strip does not
+// fall into one cache set.
+constexpr int64_t kStripStride = kKeyBlock + 16;
+static_assert(kForwardRows % kRows == 0);
+
+constexpr float kLog2E = 1.44269504088896341f;
+constexpr float kLn2 = 0.693147180559945309f;
+constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
+
+inline int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+inline size_t Size(int64_t value) { return static_cast<size_t>(value); }
+
+// ---- the register tile ----
+
+// acc[r][v] += sum over t of a(r, t) * b[t][v]; a(r, t) = a[r * a_row + t].
+template <int R, int NV>
+HWY_INLINE void TileByRows(const float* HWY_RESTRICT a, int64_t a_row, const float* HWY_RESTRICT b,
+                           int64_t b_step, int64_t steps, V (&acc)[R][NV]) {
+  const D d;
+  for (int64_t t = 0; t < steps; ++t) {
+    V bv[NV];
+    HWY_UNROLL(8)
+    for (int v = 0; v < NV; ++v) bv[v] = hn::LoadU(d, b + v * kLanes);
+    HWY_UNROLL(8)
+    for (int r = 0; r < R; ++r) {
+      const V av = hn::Set(d, a[r * a_row + t]);
+      HWY_UNROLL(8)
+      for (int v = 0; v < NV; ++v) acc[r][v] = hn::MulAdd(av, bv[v], acc[r][v]);
+    }
+    b += b_step;
+  }
+}
+
+// The same with a(r, t) = a[t * a_step + r]: the product with a transposed.
+template <int R, int NV>
+HWY_INLINE void TileByColumns(const float* HWY_RESTRICT a, int64_t a_step,
+                              const float* HWY_RESTRICT b, int64_t b_step, int64_t steps,
+                              V (&acc)[R][NV]) {
+  const D d;
+  for (int64_t t = 0; t < steps; ++t) {
+    V bv[NV];
+    HWY_UNROLL(8)
+    for (int v = 0; v < NV; ++v) bv[v] = hn::LoadU(d, b + v * kLanes);
+    HWY_UNROLL(8)
+    for (int r = 0; r < R; ++r) {
+      const V av = hn::Set(d, a[r]);
+      HWY_UNROLL(8)
+      for (int v = 0; v < NV; ++v) acc[r][v] = hn::MulAdd(av, bv[v], acc[r][v]);
+    }
+    a += a_step;
+    b += b_step;
+  }
+}
+
+template <int R, int NV>
+HWY_INLINE void LoadTile(const float* c, int64_t c_row, V (&acc)[R][NV]) {
+  const D d;
+  HWY_UNROLL(8)
+  for (int r = 0; r < R; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < NV; ++v) acc[r][v] = hn::LoadU(d, c + r * c_row + v * kLanes);
+  }
+}
+
+template <int R, int NV>
+HWY_INLINE void ZeroTile(V (&acc)[R][NV]) {
+  const D d;
+  HWY_UNROLL(8)
+  for (int r = 0; r < R; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < NV; ++v) acc[r][v] = hn::Zero(d);
+  }
+}
+
+template <int R, int NV>
+HWY_INLINE void StoreTile(const V (&acc)[R][NV], float* c, int64_t c_row) {
+  const D d;
+  HWY_UNROLL(8)
+  for (int r = 0; r < R; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < NV; ++v) hn::StoreU(acc[r][v], d, c + r * c_row + v * kLanes);
+  }
+}
+
+// c[r][0..columns) (+)= sum over t of a(r, t) * b[t][0..columns); columns is a multiple of kLanes.
+struct Product {
+  const float* a;
+  int64_t a_stride;  // a_row or a_step
+  const float* b;
+  int64_t b_step;
+  int64_t steps;
+  float* c;
+  int64_t c_row;
+  int64_t columns;
+  bool add;
+};
+
+template <int R, int NV, bool kByRows>
+HWY_INLINE void ProductTile(const Product& p, int64_t column) {
+  V acc[R][NV];
+  if (p.add) {
+    LoadTile(p.c + column, p.c_row, acc);
+  } else {
+    ZeroTile(acc);
+  }
+  if constexpr (kByRows) {
+    TileByRows(p.a, p.a_stride, p.b + column, p.b_step, p.steps, acc);
+  } else {
+    TileByColumns(p.a, p.a_stride, p.b + column, p.b_step, p.steps, acc);
+  }
+  StoreTile(acc, p.c + column, p.c_row);
+}
+
+template <int R, bool kByRows>
+HWY_NOINLINE void MultiplyRows(const Product& p) {
+  int64_t column = 0;
+  for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes) {
+    ProductTile<R, 2, kByRows>(p, column);
+  }
+  if (column < p.columns) ProductTile<R, 1, kByRows>(p, column);
+}
+
+// ---- packing ----
+
+// out[panel][c][key in panel]: keys [begin, begin + count) of m, transposed, in panels of kPanel
+// keys, the last one filled up with zeros.
+inline void PackTransposed(const Matrix& m, int64_t begin, int64_t count, int64_t dim, float* out) {
+  for (int64_t first = 0; first < count; first += kPanel, out += kPanel * dim) {
+    const int64_t keys = std::min(kPanel, count - first);
+    if (keys < kPanel) std::fill(out, out + kPanel * dim, 0.0f);
+    int64_t quads = 0;  // keys done four at a time
+#if HWY_TARGET != HWY_SCALAR
+    const hn::FixedTag<float, 4> d4;
+    if (m.column_stride == 1) quads = keys / 4 * 4;
+    for (int64_t k = 0; k < quads; k += 4) {
+      const float* row0 = m.row(begin + first + k);
+      const float *row1 = row0 + m.row_stride, *row2 = row1 + m.row_stride;
+      const float* row3 = row2 + m.row_stride;
+      int64_t c = 0;
+      for (; c + 4 <= dim; c += 4) {
+        const auto v0 = hn::LoadU(d4, row0 + c), v1 = hn::LoadU(d4, row1 + c);
+        const auto v2 = hn::LoadU(d4, row2 + c), v3 = hn::LoadU(d4, row3 + c);
+        const auto low01 = hn::InterleaveLower(d4, v0, v1),
+                   high01 = hn::InterleaveUpper(d4, v0, v1);
+        const auto low23 = hn::InterleaveLower(d4, v2, v3),
+                   high23 = hn::InterleaveUpper(d4, v2, v3);
+        float* to = out + c * kPanel + k;
+        hn::StoreU(hn::ConcatLowerLower(d4, low23, low01), d4, to);
+        hn::StoreU(hn::ConcatUpperUpper(d4, low23, low01), d4, to + kPanel);
+        hn::StoreU(hn::ConcatLowerLower(d4, high23, high01), d4, to + 2 * kPanel);
+        hn::StoreU(hn::ConcatUpperUpper(d4, high23, high01), d4, to + 3 * kPanel);
+      }
+      for (; c < dim; ++c) {
+        for (int64_t i = 0; i < 4; ++i) out[c * kPanel + k + i] = row0[i * m.row_stride + c];
+      }
+    }
+#endif
+    for (int64_t k = quads; k < keys; ++k) {
+      for (int64_t c = 0; c < dim; ++c) out[c * kPanel + k] = m.at(begin + first + k, c);
+    }
+  }
+}
+
+// out[row][0..padded) = rows [begin, begin + count) of m, columns past dim zero. Returns whether
+// all values are finite.
+inline bool PackRows(const Matrix& m, int64_t begin, int64_t count, int64_t dim, int64_t padded,
+                     float* out) {
+  const D d;
+  const V zero = hn::Zero(d);
+  V test = zero;  // 0 * x is NaN for what is not finite
+  for (int64_t i = 0; i < count; ++i, out += padded) {
+    int64_t c = 0;
+    if (m.column_stride == 1) {
+      const float* from = m.row(begin + i);
+      for (; c + kLanes <= dim; c += kLanes) {
+        const V value = hn::LoadU(d, from + c);
+        test = hn::MulAdd(value, zero, test);
+        hn::StoreU(value, d, out + c);
+      }
+    }
+    if (c < padded) {
+      const int64_t vector = c;
+      for (; c < dim; ++c) out[c] = m.at(begin + i, c);
+      for (; c < padded; ++c) out[c] = 0;
+      for (int64_t v = vector; v < padded; v += kLanes) {
+        test = hn::MulAdd(hn::LoadU(d, out + v), zero, test);
+      }
+    }
+  }
+  return hn::AllTrue(d, hn::Eq(test, zero));
+}
+
+// Replaces what is not finite by 0.
+inline void Sanitize(float* values, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(values[i])) values[i] = 0;
+  }
+}
+
+// ---- exp2 ----
+
+// The larger of bound and x, and NaN where x is NaN.
+HWY_INLINE V MaxCarryingNaN(V bound, V x) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  return hn::Max(bound, x);  // maxps gives its second operand when one is NaN
+#else
+  return hn::IfThenElse(hn::Lt(x, bound), bound, x);
+#endif
+}
+
+// 2^x for x <= 127: x = k + r with k an integer and |r| <= 1/2; 2^r by a polynomial of degree 5
+// (minimax of the relative error with constant term 1, computed by Remez exchange: 9.2e-8), times
+// 2^k through the exponent bits. Relative error <= 3e-7; 0 below -127.5; 1 at 0; NaN gives NaN.
+HWY_INLINE V Exp2(V x) {
+  const D d;
+  const DU du;
+  x = MaxCarryingNaN(hn::Set(d, -127.0f), x);
+  // Adding 1.5 * 2^23 rounds to an integer, in the low bits; 127 more is the exponent's bias.
+  const V magic = hn::Set(d, 12582912.0f + 127.0f);
+  const V shifted = hn::Add(x, magic);
+  const V r = hn::Sub(x, hn::Sub(shifted, magic));
+  V p = hn::Set(d, 0.0013264727140072014f);
+  p = hn::MulAdd(p, r, hn::Set(d, 0.009671512639956454f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.055507337434700856f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.2402224208537671f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.693146977598992f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted))));
+}
+
+// ---- masks and dropout of a strip: rows [row, row + R), one vector of keys from `key` ----
+
+// Lanes of keys that query `row` keeps.
+HWY_INLINE hn::Mask<D> KeptLanes(const HeadProblem& head, int64_t row, int64_t key) {
+  const D d;
+  const DI di;
+  const auto index = hn::Iota(di, static_cast<int32_t>(key));
+  const auto begin = hn::Set(di, static_cast<int32_t>(head.intervals.Begin(row)));
+  const auto end = hn::Set(di, static_cast<int32_t>(head.intervals.End(row)));
+  auto kept = hn::AndNot(hn::VecFromMask(di, hn::Lt(index, begin)),
+                         hn::VecFromMask(di, hn::Lt(index, end)));
+  if (head.keep.data != nullptr) {
+    HWY_ALIGN int32_t flags[kLanes] = {};
+    const int64_t count = std::min<int64_t>(kLanes, head.keys - key);
+    for (int64_t j = 0; j < count; ++j) flags[j] = head.keep.Keeps(row, key + j) ? -1 : 0;
+    kept = hn::And(kept, hn::Load(di, flags));
+  }
+  return hn::RebindMask(d, hn::MaskFromVec(kept));
+}
+
+// Philox4x32-10 of counters (group, key + lane, 0, 0): the draws of eight queries (attention.h).
+struct Draws {
+  VU words[4];
+};
+
+#if HWY_TARGET == HWY_SCALAR
+inline Draws Draw(const DropoutStream& stream, int64_t group, int64_t key) {
+  const PhiloxCounter draw = Philox(
+      {stream.key0, stream.key1}, {static_cast<uint32_t>(group), static_cast<uint32_t>(key), 0, 0});
+  const DU du;
+  return {{hn::Set(du, draw[0]), hn::Set(du, draw[1]), hn::Set(du, draw[2]), hn::Set(du, draw[3])}};
+}
+#else
+HWY_INLINE void MultiplyWide(VU a, uint32_t by, VU& high, VU& low) {
+  const DU du;
+  const hn::Repartition<uint64_t, DU> du64;
+  const VU factor = hn::Set(du, by);
+  const auto even = hn::MulEven(a, factor);
+  const VU odd_lanes = hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, a)));
+  const auto odd = hn::MulEven(odd_lanes, factor);
+  high = hn::OddEven(hn::BitCast(du, odd), hn::BitCast(du, hn::ShiftRight<32>(even)));
+  low = hn::OddEven(hn::BitCast(du, hn::ShiftLeft<32>(odd)), hn::BitCast(du, even));
+}
+
+HWY_INLINE Draws Draw(const DropoutStream& stream, int64_t group, int64_t key) {
+  const DU du;
+  VU c0 = hn::Set(du, static_cast<uint32_t>(group));
+  VU c1 = hn::Iota(du, static_cast<uint32_t>(key));
+  VU c2 = hn::Zero(du), c3 = hn::Zero(du);
+  uint32_t key0 = stream.key0, key1 = stream.key1;
+  for (int round = 0; round < 10; ++round) {
+    VU high0, low0, high1, low1;
+    MultiplyWide(c0, 0xD2511F53u, high0, low0);
+    MultiplyWide(c2, 0xCD9E8D57u, high1, low1);
+    c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(du, key0));
+    c1 = low1;
+    c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(du, key1));
+    c3 = low0;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+#endif
+
+// factors[r][lane]: 0 where the weight of (row + r, key + lane) is dropped, else the factor.
+template <int R>
+HWY_INLINE void DropoutFactors(const HeadProblem& head, int64_t row, int64_t key, float* factors,
+                               int64_t stride) {
+  const D d;
+  const DU du;
+  const V factor = hn::Set(d, head.dropout_factor);
+  const VU threshold = hn::Set(du, head.dropout.threshold);
+  int64_t group = -1;
+  Draws draws{};
+  for (int r = 0; r < R; ++r) {
+    const int64_t query = row + r;
+    if (query / 8 != group) {
+      group = query / 8;
+      draws = Draw(head.dropout, group, key);
+    }
+    const VU word = draws.words[query % 4];
+    const VU bits = query % 8 < 4 ? hn::And(word, hn::Set(du, 0xffffu)) : hn::ShiftRight<16>(word);
+    const auto dropped = hn::RebindMask(d, hn::Lt(bits, threshold));
+    hn::StoreU(hn::IfThenElse(dropped, hn::Zero(d), factor), d, factors + r * stride);
+  }
+}
+
+// Which vectors of a key block a strip of rows looks at, and which of those every row keeps whole.
+struct StripRange {
+  int64_t first_vector, last_vector;  // relative to the block, last exclusive
+  int64_t full_begin, full_end;       // keys, absolute
+  bool empty() const { return first_vector >= last_vector; }
+};
+
+// first_vector is even: it begins a panel.
+inline StripRange RangeOfStrip(const HeadProblem& head, int64_t row, int64_t rows, int64_t begin,
+                               int64_t count) {
+  const int64_t last = std::min(row + rows, head.queries) - 1;
+  const int64_t from = std::max(head.intervals.Begin(row), begin) - begin;
+  const int64_t to = std::min(head.intervals.End(last), begin + count) - begin;
+  if (from >= to) return {0, 0, 0, 0};
+  return {from / kPanel * 2, (to + kLanes - 1) / kLanes, head.intervals.Begin(last),
+          head.intervals.End(row)};
+}
+
+// A key block, packed.
+struct KeyBlock {
+  int64_t begin, count;
+  const float* keys;  // transposed panels
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace attention
+}  // namespace headlight
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADLIGHT_KERNELS_ATTENTION_TILE_INL_H_
