@@ -20,7 +20,8 @@
 namespace headlight {
 
 struct MultiHeadAttentionConfig {
-  std::string name;        // parameters NAME.query.*, NAME.key.*, NAME.value.*, NAME.output.*,
+  std::string name =
+      "attention";         // parameters NAME.query.*, NAME.key.*, NAME.value.*, NAME.output.*,
                            // NAME.relative_key and NAME.relative_value [heads, 2L - 1, head_dim]
   int layer = 0;           // names it in probes, profiles and the draws of dropout
   int64_t dim = 0;         // features of x and y
@@ -30,10 +31,10 @@ struct MultiHeadAttentionConfig {
   bool projection_bias = true;
   bool output_projection = true;  // without: y is the heads' join, heads * head_dim = dim
   bool output_bias = true;
-  std::optional<double> scale;    // 1 / sqrt(head_dim) unless given
-  bool causal = false;            // aligned to the end of the keys
-  double dropout = 0;             // on weights
-  int64_t relative_distance = 0;  // L of Shaw et al. 2018; 0: no relative positions
+  std::optional<double> scale = std::nullopt;  // 1 / sqrt(head_dim) unless given
+  bool causal = false;                         // aligned to the end of the keys
+  double dropout = 0;                          // on weights
+  int64_t relative_distance = 0;               // L of Shaw et al. 2018; 0: no relative positions
   bool relative_values = false;
 };
 
