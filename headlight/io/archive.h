@@ -11,14 +11,14 @@ namespace headlight {
 
 // What an archive may grow to when unpacked; beyond it Error kInput.
 struct ArchiveLimits {
-  int64_t max_members = 10'000'000;
+  int64_t max_members = 5'000'000;
   int64_t max_member_bytes = int64_t{256} << 20;
-  int64_t max_total_bytes = int64_t{16} << 30;
+  int64_t max_total_bytes = int64_t{4} << 30;
 };
 
 class ArchiveReader {
  public:
-  // Throws kResource when the file cannot be opened, kInput when it is no archive.
+  // Throws kInput when the file cannot be opened.
   static ArchiveReader OpenFile(const std::string& path, const ArchiveLimits& limits = {});
   // `bytes` must outlive the reader; `name` is for messages.
   static ArchiveReader OpenMemory(std::string_view bytes, const std::string& name,

@@ -29,6 +29,7 @@ struct LengthSummary {
 struct Defect {
   std::string name;                 // "empty texts", ...
   int64_t count = 0;                // rows
+  int64_t occurrences = 0;          // broken sequences, replacement characters; else as count
   std::vector<std::string> places;  // of the first rows
 };
 

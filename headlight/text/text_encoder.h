@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "headlight/text/dataset.h"
@@ -73,6 +74,7 @@ class TextEncoder {
   Tokenizer tokenizer_;
   Vocabulary vocabulary_;
   std::vector<std::string> labels_;
+  std::unordered_map<std::string, int32_t, StringHash, std::equal_to<>> label_ids_;
   int64_t max_len_;
   std::string icu_version_;
 };

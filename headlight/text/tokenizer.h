@@ -55,7 +55,7 @@ class Tokenizer {
 
   // Broken UTF-8 becomes U+FFFD. Tokens are in order and do not overlap, save that tokens which
   // come from one indivisible piece of source (a character reference, say) share its range.
-  // Throws kInput for a text of 1 GiB or more.
+  // Throws kInput for a text of more than 256 MiB.
   std::vector<Token> Tokenize(std::string_view text) const;
 
  private:
