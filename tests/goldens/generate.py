@@ -53,7 +53,7 @@ def draw_exact(model, generator):
     model.initialise(generator)
     with torch.no_grad():
         for name, tensor in model.named().items():
-            if "norm" in name or name.endswith("bias") or "relative" in name:
+            if "norm" in name or name.endswith("bias") or name == "pooling.query":
                 tensor.add_(0.3 * torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype))
             tensor.copy_(tensor.float().double())
 

@@ -135,7 +135,7 @@ class TextClassifier(nn.Module):
             self.position = nn.Parameter(torch.zeros(config.max_len, config.dim))
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_epsilon) if config.norm == "pre" else None
-        self.score = nn.Linear(config.dim, 1, bias=False) if config.pooling == "attention" else None
+        self.score = nn.Parameter(torch.zeros(config.dim)) if config.pooling == "attention" else None
         self.classifier = nn.Linear(config.dim, config.classes)
         self.to(dtype)
         self.register_buffer("table", sinusoidal(config.max_len, config.dim, dtype), persistent=False)
@@ -168,7 +168,7 @@ class TextClassifier(nn.Module):
         if self.config.pooling == "max":
             return x.masked_fill(~real[:, :, None], -math.inf).amax(1)
         if self.config.pooling == "attention":
-            score = self.score(x).squeeze(2).masked_fill(~real, -math.inf)
+            score = (x @ self.score).masked_fill(~real, -math.inf)
             return (score.softmax(1)[:, :, None] * x).sum(1)
         return (x * real[:, :, None]).sum(1) / lengths[:, None].to(x.dtype)
 
@@ -199,7 +199,6 @@ class TextClassifier(nn.Module):
                 table = getattr(attention, name)
                 if table is not None:
                     add(f"{prefix}attention.{name}", table)
-                    found[f"{prefix}attention.{name}"] = found[f"{prefix}attention.{name}"].flatten(0, 1)
             if attention.output is not None:
                 add_module(f"{prefix}attention.output", attention.output)
             add_module(f"{prefix}attention_norm", block.attention_norm)
@@ -209,7 +208,7 @@ class TextClassifier(nn.Module):
         if self.norm is not None:
             add_module("norm", self.norm)
         if self.score is not None:
-            add_module("pooling.score", self.score)
+            add("pooling.query", self.score)
         add_module("classifier", self.classifier)
         return found
 
@@ -230,8 +229,10 @@ class TextClassifier(nn.Module):
                 tensor.normal_(0.0, 1.0, generator=generator)
             elif "norm" in name:
                 tensor.fill_(1.0 if name.endswith("weight") else 0.0)
-            elif name.endswith("bias"):
+            elif name.endswith("bias") or name == "pooling.query":
                 tensor.zero_()
+            elif "relative" in name:
+                tensor.normal_(0.0, tensor.shape[2] ** -0.5, generator=generator)
             else:
                 bound = math.sqrt(6.0 / (tensor.shape[0] + tensor.shape[1]))
                 tensor.uniform_(-bound, bound, generator=generator)
