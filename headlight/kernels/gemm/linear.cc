@@ -1,5 +1,7 @@
 #include "headlight/kernels/gemm/linear.h"
 
+#include <memory>
+
 #include "headlight/base/error.h"
 #include "headlight/kernels/check.h"
 #include "headlight/kernels/gemm/linear_internal.h"
@@ -25,8 +27,12 @@ void PackedLinear::Prepare(const Tensor& weight, Use use) {
   CheckFloat("linear", "weight", weight);
   CheckMatrix("linear", "weight", weight, weight.dtype());
   weight_ = weight;
-  const bool packs = weight.dtype() == DType::kF32 && weight.elements() > 0;
-  layout_ = packs ? internal::PackF32(weight, use, std::move(layout_)) : nullptr;
+  if (weight.dtype() != DType::kF32 || weight.elements() == 0) {
+    layout_ = nullptr;
+    return;
+  }
+  if (!layout_) layout_ = std::make_unique<Layout>();
+  internal::PackLinearF32(weight, use, *layout_);
 }
 
 void LinearForward(const Tensor& x, const PackedLinear& weight, const Tensor* bias,
@@ -58,6 +64,10 @@ void LinearBackwardInput(const Tensor& dy, const PackedLinear& weight,
   CheckPacked(kOperation, weight);
   const DType dtype = weight.weight().dtype();
   CheckMatrix(kOperation, "dy", dy, dtype, kAnySize, weight.out());
+  if (weight.layout() && weight.layout()->backward.empty()) {
+    throw Error(ErrorKind::kUsage, "{}: the weight was prepared for the forward pass alone",
+                kOperation);
+  }
   const int64_t rows = dy.size(0);
   CheckMatrix(kOperation, "dx", dx, dtype, rows, weight.in());
   if (options.relu_output && options.gelu_input) {

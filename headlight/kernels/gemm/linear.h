@@ -17,7 +17,7 @@
 
 namespace headlight {
 
-inline constexpr int64_t kLinearChunkRows = 512;
+inline constexpr int64_t kLinearChunkRows = 128;
 
 // kGelu is the exact x Phi(x) (Hendrycks & Gimpel 2016), which PyTorch calls approximate="none".
 enum class Epilogue { kNone, kRelu, kGelu };
@@ -77,8 +77,5 @@ void LinearBackwardInput(const Tensor& dy, const PackedLinear& weight,
 
 // dweight[out, in] += dy[rows, out]^T x[rows, in];  dbias[out] += sum over rows of dy (null: none).
 void LinearBackwardWeight(const Tensor& x, const Tensor& dy, Tensor& dweight, Tensor* dbias);
-
-// "oneDNN 2.6.3 (avx512_core_...)" or "reference": what runs the f32 products, for reports.
-const char* LinearImplementation();
 
 }  // namespace headlight

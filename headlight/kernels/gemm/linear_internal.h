@@ -1,23 +1,33 @@
-// The f32 product behind linear.h: one of linear_onednn.cc and linear_no_onednn.cc is built.
+// The f32 products behind linear.h (linear_f32.cc). Arguments are checked, f32, with every size >
+// 0.
 #pragma once
-
-#include <memory>
 
 #include "headlight/kernels/gemm/linear.h"
 
 namespace headlight {
 
+// The weight in panels (product-inl.h).
 struct PackedLinear::Layout {
-  virtual ~Layout() = default;
+  Tensor forward;   // B[in][out] = weight^T
+  Tensor backward;  // B[out][in] = weight; empty for Use::kForward
 };
 
 namespace internal {
 
-// f32 weights only. Reuses `old` where its shape allows; may return null when nothing is packed.
-std::unique_ptr<PackedLinear::Layout> PackF32(const Tensor& weight, PackedLinear::Use use,
-                                              std::unique_ptr<PackedLinear::Layout> old);
+// A block of the weight gradient; workspace is the running worker's own.
+struct GradientBlock {
+  const Tensor& x;
+  const Tensor& dy;
+  Tensor& dweight;
+  float* dbias;  // or null
+  int64_t out_begin;
+  int64_t out_end;
+  int64_t in_begin;
+  int64_t in_end;
+  float* workspace;
+};
 
-// Arguments are checked, f32, and have rows, columns > 0.
+void PackLinearF32(const Tensor& weight, PackedLinear::Use use, PackedLinear::Layout& layout);
 void LinearForwardF32(const Tensor& x, const PackedLinear& weight, const Tensor* bias,
                       const LinearForwardOptions& options, Tensor& y);
 void LinearBackwardInputF32(const Tensor& dy, const PackedLinear& weight,

@@ -1,0 +1,245 @@
+// The f32 matrix product under linear.cc: C[m][n] (+)= sum over k of A(m, k) B[k][n], with B packed
+// into panels. Compiled once per instruction set.
+//
+// Structure: Goto & van de Geijn 2008, "Anatomy of high-performance matrix multiplication". A tile
+// of kTileRows x kTileVectors vectors of C lives in registers while a panel of B (kDepthBlock deep)
+// lies in L1 and a block of A in L2.
+//
+// Same bits: an element of C is, for each kDepthBlock of k in ascending order, one chain of fused
+// multiply-adds from zero, and these are added up in order. Nothing else enters: not the tile an
+// element falls into, not its neighbours, not the number of rows.
+#if defined(HEADLIGHT_KERNELS_GEMM_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADLIGHT_KERNELS_GEMM_PRODUCT_INL_H_
+#undef HEADLIGHT_KERNELS_GEMM_PRODUCT_INL_H_
+#else
+#define HEADLIGHT_KERNELS_GEMM_PRODUCT_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "headlight/kernels/vector-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headlight {
+namespace HWY_NAMESPACE {
+
+// Accumulators, the row of B and one factor must fit the registers: 32 of them with AVX-512 and
+// NEON, else 16.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_NEON
+inline constexpr int kTileVectors = 4;
+#else
+inline constexpr int kTileVectors = 2;
+#endif
+inline constexpr int kTileRows = 6;
+inline constexpr int64_t kDepthBlock = 128;
+
+using ProductTag = hn::ScalableTag<float>;
+using ProductVector = hn::Vec<ProductTag>;
+
+HWY_INLINE int64_t PanelColumns() { return kTileVectors * LanesOf(ProductTag()); }
+
+// One tile's worth of work. A(m, k) = a[m * a_row + k * a_step].
+struct TileWork {
+  const float* a;
+  int64_t a_row;
+  int64_t a_step;
+  const float* b;  // [depth][width], width = vectors * lanes
+  int64_t depth;
+  float* c;
+  int64_t c_row;
+  bool add;  // to what is in c
+};
+
+template <size_t... kVector>
+HWY_INLINE void FmaRow(ProductVector factor, const ProductVector* b, ProductVector* sums,
+                       std::index_sequence<kVector...>) {
+  ((sums[kVector] = hn::MulAdd(factor, b[kVector], sums[kVector])), ...);
+}
+
+template <size_t kVectors, size_t... kRow>
+HWY_INLINE void FmaStep(ProductTag d, const float* a, int64_t a_row, const ProductVector* b,
+                        ProductVector* sums, std::index_sequence<kRow...>) {
+  (FmaRow(hn::Set(d, a[static_cast<int64_t>(kRow) * a_row]), b, sums + kRow * kVectors,
+          std::make_index_sequence<kVectors>()),
+   ...);
+}
+
+template <size_t... kVector>
+HWY_INLINE void LoadRow(ProductTag d, const float* from, ProductVector* row,
+                        std::index_sequence<kVector...>) {
+  const size_t lanes = hn::Lanes(d);
+  ((row[kVector] = hn::LoadU(d, from + kVector * lanes)), ...);
+}
+
+template <size_t... kVector>
+HWY_INLINE void AddRow(ProductTag d, const float* from, ProductVector* row,
+                       std::index_sequence<kVector...>) {
+  const size_t lanes = hn::Lanes(d);
+  ((row[kVector] = hn::Add(hn::LoadU(d, from + kVector * lanes), row[kVector])), ...);
+}
+
+template <size_t... kVector>
+HWY_INLINE void StoreRow(ProductTag d, const ProductVector* row, float* to,
+                         std::index_sequence<kVector...>) {
+  const size_t lanes = hn::Lanes(d);
+  (hn::StoreU(row[kVector], d, to + kVector * lanes), ...);
+}
+
+template <size_t kVectors, size_t... kRow>
+HWY_INLINE void AddTile(ProductTag d, const TileWork& work, ProductVector* sums,
+                        std::index_sequence<kRow...>) {
+  (AddRow(d, work.c + static_cast<int64_t>(kRow) * work.c_row, sums + kRow * kVectors,
+          std::make_index_sequence<kVectors>()),
+   ...);
+}
+
+template <size_t kVectors, size_t... kRow>
+HWY_INLINE void StoreTile(ProductTag d, const TileWork& work, const ProductVector* sums,
+                          std::index_sequence<kRow...>) {
+  (StoreRow(d, sums + kRow * kVectors, work.c + static_cast<int64_t>(kRow) * work.c_row,
+            std::make_index_sequence<kVectors>()),
+   ...);
+}
+
+template <size_t... kIndex>
+HWY_INLINE void ZeroAll(ProductTag d, ProductVector* sums, std::index_sequence<kIndex...>) {
+  ((sums[kIndex] = hn::Zero(d)), ...);
+}
+
+// Fold expressions rather than loops: sums must stay in registers at every optimisation level.
+template <size_t kRows, size_t kVectors>
+HWY_NOINLINE void MultiplyTile(const TileWork& work) {
+  const ProductTag d;
+  const auto rows = std::make_index_sequence<kRows>();
+  ProductVector sums[kRows * kVectors];
+  ProductVector b[kVectors];
+  ZeroAll(d, sums, std::make_index_sequence<kRows * kVectors>());
+  const float* HWY_RESTRICT from_a = work.a;
+  const float* HWY_RESTRICT from_b = work.b;
+  const int64_t a_row = work.a_row;
+  const int64_t a_step = work.a_step;
+  const auto width = static_cast<int64_t>(kVectors * hn::Lanes(d));
+  for (int64_t k = work.depth; k > 0; --k) {
+    LoadRow(d, from_b, b, std::make_index_sequence<kVectors>());
+    FmaStep<kVectors>(d, from_a, a_row, b, sums, rows);
+    from_a += a_step;
+    from_b += width;
+  }
+  if (work.add) AddTile<kVectors>(d, work, sums, rows);
+  StoreTile<kVectors>(d, work, sums, rows);
+}
+
+template <size_t kVectors>
+HWY_INLINE void MultiplyTileOf(int64_t rows, const TileWork& work) {
+  static_assert(kTileRows == 6, "the cases below");
+  switch (rows) {
+    case 6:
+      return MultiplyTile<6, kVectors>(work);
+    case 5:
+      return MultiplyTile<5, kVectors>(work);
+    case 4:
+      return MultiplyTile<4, kVectors>(work);
+    case 3:
+      return MultiplyTile<3, kVectors>(work);
+    case 2:
+      return MultiplyTile<2, kVectors>(work);
+    default:
+      return MultiplyTile<1, kVectors>(work);
+  }
+}
+
+// rows in [1, kTileRows], vectors in [1, kTileVectors].
+HWY_INLINE void MultiplyAnyTile(int64_t rows, int64_t vectors, const TileWork& work) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_NEON
+  static_assert(kTileVectors == 4, "the cases below");
+  if (vectors == 4) return MultiplyTileOf<4>(rows, work);
+  if (vectors == 3) return MultiplyTileOf<3>(rows, work);
+#else
+  static_assert(kTileVectors == 2, "the cases below");
+#endif
+  if (vectors == 2) return MultiplyTileOf<2>(rows, work);
+  MultiplyTileOf<1>(rows, work);
+}
+
+// --- packed right-hand sides ---
+//
+// Panel p holds columns [p * PanelColumns(), ...) as [depth][width]; width is PanelColumns() except
+// in the last panel, which is as many whole vectors wide as it needs, padded with zeros.
+
+HWY_INLINE int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+HWY_INLINE int64_t PackedSize(int64_t depth, int64_t columns) {
+  return depth * RoundUp(columns, LanesOf(ProductTag()));
+}
+
+HWY_INLINE int64_t PanelWidth(int64_t columns, int64_t first) {
+  return RoundUp(std::min(PanelColumns(), columns - first), LanesOf(ProductTag()));
+}
+
+// B[k][n] = from[k * row + n], columns [first, first + PanelColumns()) of it.
+HWY_INLINE void PackPanel(const float* from, int64_t row, int64_t depth, int64_t columns,
+                          int64_t first, float* to) {
+  const ProductTag d;
+  const int64_t lanes = LanesOf(d);
+  const int64_t width = PanelWidth(columns, first);
+  const int64_t present = std::min(width, columns - first);
+  for (int64_t k = 0; k < depth; ++k) {
+    const float* source = from + k * row + first;
+    float* target = to + k * width;
+    int64_t n = 0;
+    for (; n + lanes <= present; n += lanes) hn::StoreU(hn::LoadU(d, source + n), d, target + n);
+    if (n < present) hn::StoreU(LoadPart(d, source + n, present - n), d, target + n);
+  }
+}
+
+// B[k][n] = from[n * row + k].
+HWY_INLINE void PackPanelTransposed(const float* from, int64_t row, int64_t depth, int64_t columns,
+                                    int64_t first, float* to) {
+  const int64_t width = PanelWidth(columns, first);
+  const int64_t present = std::min(width, columns - first);
+  // A few k at a time: each line of the source is read once while it is in L1.
+  constexpr int64_t kLine = 16;
+  for (int64_t k0 = 0; k0 < depth; k0 += kLine) {
+    const int64_t k1 = std::min(depth, k0 + kLine);
+    for (int64_t n = 0; n < present; ++n) {
+      const float* source = from + (first + n) * row;
+      for (int64_t k = k0; k < k1; ++k) to[k * width + n] = source[k];
+    }
+    for (int64_t k = k0; k < k1; ++k) {
+      std::fill(to + k * width + present, to + (k + 1) * width, 0.0f);
+    }
+  }
+}
+
+// A(m, k) = from[k * row + m] for m in [0, rows), as [tile of kTileRows][depth][kTileRows]; the
+// last tile has its own, smaller height.
+HWY_INLINE void PackLeftTransposed(const float* from, int64_t row, int64_t depth, int64_t rows,
+                                   float* to) {
+  constexpr int64_t kStep = 16;
+  for (int64_t k0 = 0; k0 < depth; k0 += kStep) {
+    const int64_t k1 = std::min(depth, k0 + kStep);
+    for (int64_t m = 0; m < rows; m += kTileRows) {
+      const int64_t height = std::min<int64_t>(kTileRows, rows - m);
+      float* tile = to + m * depth;
+      if (height == kTileRows) {
+        for (int64_t k = k0; k < k1; ++k) {
+          std::copy_n(from + k * row + m, kTileRows, tile + k * kTileRows);
+        }
+      } else {
+        for (int64_t k = k0; k < k1; ++k) {
+          std::copy_n(from + k * row + m, height, tile + k * height);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headlight
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEADLIGHT_KERNELS_GEMM_PRODUCT_INL_H_
