@@ -86,42 +86,44 @@ size_t DrawLabel(const RelationsOptions& options, uint64_t index, uint64_t strea
   return categories[index % kCategories];
 }
 
-constexpr std::array<uint64_t, kNounClasses> kActorWeights = {55, 15, 15, 15};
+// Whoever is named first, and the class `he`, act in the last clause more often than the others.
+// Without that, nothing simpler than the whole chain of relations lowers the loss, and training
+// rests on a plateau for thousands of steps. Neither shows in a bag of words and bigrams.
+constexpr std::array<uint64_t, 4> kActorWeights = {60, 14, 13, 13};  // by order in the text
+constexpr std::array<uint64_t, kNounClasses> kClassWeights = {60, 14, 13, 13};  // kHe, kShe, ...
 
-size_t DrawActorClass(RandomStream& random) {
+// An index with probability weights[index] / 100.
+size_t DrawWeighted(const std::array<uint64_t, 4>& weights, RandomStream& random) {
   uint64_t draw = random.Below(100);
-  size_t noun_class = 0;
-  while (draw >= kActorWeights[noun_class]) draw -= kActorWeights[noun_class++];
-  return noun_class;
+  size_t index = 0;
+  while (draw >= weights[index]) draw -= weights[index++];
+  return index;
 }
 
-// Classes, categories and the question are drawn independently, given the label.
-Plan DrawPlan(size_t label, RandomStream& random) {
-  // The actor's class is drawn by weight, the others at random.
-  const size_t actor_class = DrawActorClass(random);
-  std::vector<size_t> classes;
-  for (size_t other = 0; other < kNounClasses; ++other) {
-    if (other != actor_class) classes.push_back(other);
+// 0, 1, 2, 3 in random order, but `value` at `place`.
+std::vector<size_t> ShuffleAround(size_t place, size_t value, RandomStream& random) {
+  std::vector<size_t> order;
+  for (size_t other = 0; other < 4; ++other) {
+    if (other != value) order.push_back(other);
   }
-  random.Shuffle(classes);
-  std::vector<size_t> categories;
-  for (size_t category = 0; category < kCategories; ++category) {
-    if (category != label) categories.push_back(category);
-  }
-  random.Shuffle(categories);
+  random.Shuffle(order);
+  order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), value);
+  return order;
+}
 
+// Classes, categories, order and voice are drawn independently, given the label.
+Plan DrawPlan(size_t label, RandomStream& random) {
   Plan plan{};
-  plan.actor = random.Below(kNounClasses);
-  plan.target = (plan.actor + 1 + random.Below(kNounClasses - 1)) % kNounClasses;
+  plan.actor = DrawWeighted(kActorWeights, random);
+  plan.target = (plan.actor + 1 + random.Below(3)) % 4;
   plan.has_target = Chance(50, random);
-  classes.insert(classes.begin() + static_cast<std::ptrdiff_t>(plan.actor), actor_class);
-  categories.insert(categories.begin() + static_cast<std::ptrdiff_t>(plan.actor), label);
-  for (size_t action = 0; action < plan.actions.size(); ++action) {
-    const size_t agent = 2 * action;
-    const size_t patient = agent + 1;
-    plan.actions[action] = {{classes[agent], categories[agent]},
-                            {classes[patient], categories[patient]}};
+  const size_t actor_class = DrawWeighted(kClassWeights, random);
+  const std::vector<size_t> classes = ShuffleAround(plan.actor, actor_class, random);
+  const std::vector<size_t> categories = ShuffleAround(plan.actor, label, random);
+  for (size_t index = 0; index < 4; ++index) {
+    plan.characters[index] = {classes[index], categories[index]};
   }
+  for (bool& passive : plan.passive) passive = Chance(50, random);
   return plan;
 }
 

@@ -5,21 +5,20 @@ namespace headlight::relations_internal {
 namespace {
 
 // Everyone can act on everyone, so that a noun never tells who acts.
-constexpr const char* kNouns[kNounClasses][16] = {
+constexpr const char* kNouns[kNounClasses][10] = {
     {"king", "father", "brother", "uncle", "boy", "prince", "grandfather", "waiter", "monk",
-     "knight", "gentleman", "wizard", "son", "nephew", "groom", "postman"},
+     "wizard"},
     {"queen", "mother", "sister", "aunt", "girl", "princess", "grandmother", "waitress", "nun",
-     "lady", "actress", "witch", "daughter", "niece", "bride", "heroine"},
-    {"cat", "dog", "horse", "donkey", "rabbit", "goat", "monkey", "parrot", "tiger", "elephant",
-     "fox", "bear", "turtle", "camel", "wolf", "duck"},
-    {"children", "students", "farmers", "soldiers", "sailors", "workers", "neighbours", "doctors",
-     "dancers", "birds", "twins", "tourists", "singers", "puppies", "kittens", "robbers"}};
+     "witch"},
+    {"cat", "dog", "horse", "donkey", "rabbit", "goat", "monkey", "parrot", "tiger", "fox"},
+    {"children", "students", "farmers", "soldiers", "sailors", "neighbours", "doctors", "birds",
+     "twins", "kittens"}};
 
-constexpr const char* kAdjectives[kCategories][8] = {
-    {"big", "small", "tall", "short", "tiny", "huge", "large", "little"},
-    {"old", "young", "elderly", "aged", "youthful", "teenage", "adult", "ageless"},
-    {"happy", "sad", "angry", "cheerful", "gloomy", "worried", "excited", "bored"},
-    {"kind", "clever", "brave", "lazy", "honest", "rude", "gentle", "greedy"}};
+constexpr const char* kAdjectives[kCategories][6] = {
+    {"big", "small", "tall", "short", "tiny", "huge"},
+    {"old", "young", "elderly", "aged", "youthful", "ancient"},
+    {"happy", "sad", "angry", "cheerful", "worried", "excited"},
+    {"kind", "clever", "brave", "lazy", "honest", "rude"}};
 
 struct Pronoun {
   const char* acting;
@@ -50,9 +49,10 @@ constexpr const char* kThingAdjectives[] = {"fresh", "warm",  "wooden", "round",
                                             "white", "empty", "heavy",  "broken"};
 
 constexpr const char* kDeterminers[] = {"the", "our"};
-constexpr const char* kPlaces[] = {"village", "city",   "mountain", "harbour", "river",
-                                   "market",  "forest", "island",   "castle",  "school"};
+constexpr const char* kPlaces[] = {"village", "city", "mountain", "harbour", "forest", "castle"};
+constexpr const char* kGroups[] = {"choir", "guard", "school", "family"};
 constexpr const char* kDegrees[] = {"very", "rather", "quite", "always"};
+constexpr const char* kAfterthoughts[] = {"indeed", "today", "still", "then"};
 constexpr const char* kTimes[] = {"yesterday",     "once",      "last week",   "this morning",
                                   "some time ago", "on monday", "one evening", "later"};
 constexpr const char* kManners[] = {"quickly", "quietly", "suddenly", "finally", "often", "gladly"};
@@ -66,8 +66,9 @@ struct NounPhrase {
   bool open;  // ends with a description, to be closed by a comma if the clause goes on
 };
 
-// "the tiny king", "the tiny castle king", "the king , who was tiny": an adjective stands on either
-// side of its noun at several distances, and never beside a word that tells who acts.
+// "the tiny castle king", "the tiny castle choir king", "the king, quite tiny indeed": an adjective
+// stands on either side of its noun at several distances, and never beside a word that tells who
+// acts.
 NounPhrase AddNounPhrase(const Character& character, RandomStream& random,
                          PassageBuilder& passage) {
   const char* noun = Pick(kNouns[character.noun_class], random);
@@ -79,7 +80,7 @@ NounPhrase AddNounPhrase(const Character& character, RandomStream& random,
   if (form < 5) {
     described = passage.Add(adjective);
     passage.Add(Pick(kPlaces, random));
-    if (form >= 3) passage.Add(Pick(kPlaces, random));
+    if (form >= 3) passage.Add(Pick(kGroups, random));
     phrase.noun = passage.Add(noun);
   } else {
     phrase.noun = passage.Add(noun);
@@ -90,39 +91,34 @@ NounPhrase AddNounPhrase(const Character& character, RandomStream& random,
     }
     passage.Add(Pick(kDegrees, random));
     described = passage.Add(adjective);
+    passage.Add(Pick(kAfterthoughts, random));
     phrase.open = true;
   }
   passage.Relate(RelationKind::kAdjective, described, phrase.noun);
   return phrase;
 }
 
-// Sets the nouns of agent and patient. Active and passive are equally likely: what stands at the
-// edge of a clause then does not tell who acts.
-struct Cast {
-  Span agent;
-  Span patient;
-};
-
-Cast AddAction(const Action& action, const char* verb, RandomStream& random,
-               PassageBuilder& passage) {
+// Two characters with a verb between them. Sets their nouns.
+void AddAction(const Plan& plan, size_t action, const char* verb, RandomStream& random,
+               PassageBuilder& passage, std::array<Span, 4>& nouns) {
+  const size_t first = 2 * action;
+  const size_t second = first + 1;
+  const bool passive = plan.passive[action];
   if (Chance(15, random)) passage.Add(Pick(kTimes, random));
-  const bool passive = Chance(50, random);
-  const Character& first = passive ? action.patient : action.agent;
-  const Character& second = passive ? action.agent : action.patient;
-
-  const NounPhrase before = AddNounPhrase(first, random, passage);
+  const NounPhrase before = AddNounPhrase(plan.characters[first], random, passage);
   if (before.open) passage.Add(",");
-  if (passive) passage.Add(first.noun_class == kThey ? "were" : "was");
+  if (passive) passage.Add(kPronouns[plan.characters[first].noun_class].was);
   if (Chance(10, random)) passage.Add(Pick(kManners, random));
   const Span acts = passage.Add(verb);
   if (passive) passage.Add("by");
-  const NounPhrase after = AddNounPhrase(second, random, passage);
+  const NounPhrase after = AddNounPhrase(plan.characters[second], random, passage);
   if (!after.open && Chance(10, random)) passage.Add(Pick(kScenes, random));
 
-  const Cast cast = passive ? Cast{after.noun, before.noun} : Cast{before.noun, after.noun};
-  passage.Relate(RelationKind::kSubject, cast.agent, acts);
-  passage.Relate(RelationKind::kVerbObject, acts, cast.patient);
-  return cast;
+  nouns[first] = before.noun;
+  nouns[second] = after.noun;
+  passage.Relate(RelationKind::kSubject, nouns[passive ? second : first], acts);
+  passage.Relate(RelationKind::kVerbObject, acts, nouns[passive ? first : second]);
+  passage.EndClause(Pick(kMarks, random));
 }
 
 // What the last clause acts on: "the heavy basket" or "her".
@@ -179,22 +175,15 @@ void TellEnglish(const Plan& plan, RandomStream& random, PassageBuilder& passage
   std::array<const char*, 3> verbs{};
   PickDistinct(kVerbs, random, verbs);
   std::array<Span, 4> nouns;
-  std::array<size_t, 4> classes{};
-  for (size_t index = 0; index < plan.actions.size(); ++index) {
-    const Action& action = plan.actions[index];
-    const Cast cast = AddAction(action, verbs[index], random, passage);
-    passage.EndClause(Pick(kMarks, random));
-    nouns[2 * index] = cast.agent;
-    nouns[2 * index + 1] = cast.patient;
-    classes[2 * index] = action.agent.noun_class;
-    classes[2 * index + 1] = action.patient.noun_class;
+  for (size_t action = 0; action < plan.passive.size(); ++action) {
+    AddAction(plan, action, verbs[action], random, passage, nouns);
   }
 
-  const Pronoun& actor = kPronouns[classes[plan.actor]];
+  const Pronoun& actor = kPronouns[plan.characters[plan.actor].noun_class];
   const Deed& deed = Pick(kDeeds, random);
   Target target{Pick(deed.objects, random), nullptr, "was", true};
   if (plan.has_target) {
-    const Pronoun& other = kPronouns[classes[plan.target]];
+    const Pronoun& other = kPronouns[plan.characters[plan.target].noun_class];
     target = {other.acted_upon, other.acting, other.was, false};
   }
   const char* verb = plan.has_target ? verbs[2] : deed.verb;

@@ -25,18 +25,14 @@ struct Character {
   size_t category;  // of the adjective that describes it
 };
 
-struct Action {
-  Character agent;
-  Character patient;
-};
-
-// Two actions between four characters, two and two. In the last clause a pronoun that stands for
-// `actor` acts on something, or on the one whom a pronoun for `target` stands for. The label is the
+// Two actions, each between two characters. In the last clause a pronoun that stands for `actor`
+// acts on something, or on the one whom a pronoun for `target` stands for. The label is the
 // category of `actor`.
 struct Plan {
-  std::array<Action, 2> actions;
-  size_t actor;   // index of a character: 0, 1 the agent and patient of actions[0], 2, 3 of [1]
-  size_t target;  // another one
+  std::array<Character, 4> characters;  // in the order of the text, two for each action
+  std::array<bool, 2> passive;          // the second of the two acts on the first
+  size_t actor;                         // index of a character
+  size_t target;                        // index of another
   bool has_target;
 };
 
