@@ -79,7 +79,7 @@ const RaggedBatch& BatchBuilder::Fill(const EncodedDataset& texts,
                                       std::span<const int64_t> indices) {
   int64_t tokens = 0;
   for (const int64_t text : indices) tokens += Length(texts, text);
-  if (buffer_.elements() < tokens) {
+  if (buffer_.empty() || buffer_.elements() < tokens) {
     // Half as much again, so that a few longer batches do not each allocate.
     buffer_ = Tensor::Uninitialized({tokens + tokens / 2}, DType::kI32, MemoryTag::kWorkspace);
   }
