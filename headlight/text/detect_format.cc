@@ -23,6 +23,15 @@ bool EndsWith(const std::string& name, std::string_view ending) {
   return ToLower(name).ends_with(ending);
 }
 
+// "[{": a list of objects, which no reader takes.
+bool StartsAsJsonList(std::string_view bytes) {
+  const std::string_view white = " \t\r\n";
+  const size_t first = bytes.find_first_not_of(white);
+  if (first == std::string_view::npos || bytes[first] != '[') return false;
+  const size_t second = bytes.find_first_not_of(white, first + 1);
+  return second != std::string_view::npos && bytes[second] == '{';
+}
+
 bool StartsAsJsonl(std::string_view bytes, const std::string& name) {
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || bytes[first] != '{') return false;
@@ -123,6 +132,10 @@ DataFormat DetectFormat(std::string_view bytes, const std::string& name) {
   }
   if (sample.substr(0, 4096).find('\0') != std::string_view::npos) {
     throw Error(ErrorKind::kInput, "data: {} is not text (it holds zero bytes)", name);
+  }
+  if (StartsAsJsonList(sample)) {
+    throw Error(ErrorKind::kInput, "data: {} is one JSON list; what is read is one object a line",
+                name);
   }
   if (StartsAsJsonl(bytes, name)) return DataFormat::kJsonl;
   CsvOptions options;

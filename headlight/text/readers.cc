@@ -144,11 +144,29 @@ void ReadArchive(ArchiveReader archive, const std::string& name, const ReadOptio
   ReadLayout(PlanLayout(paths, name), DataFormat::kArchive, options, &source, parts);
 }
 
+// A pipe can be read only once, so it is detected from its whole content.
+void ReadPipe(const std::string& path, const ReadOptions& options, DatasetParts* parts) {
+  const std::string bytes = ReadFile(path, kMaxFileBytes);
+  DataFormat format = options.format;
+  if (format == DataFormat::kAuto) format = DetectFormat(bytes, path);
+  if (format == DataFormat::kArchive) {
+    ReadArchive(ArchiveReader::OpenMemory(bytes, path), path, options, parts);
+  } else {
+    Append(ParseDataset(bytes, path, format, options), &parts->train);
+  }
+}
+
 void ReadPath(const std::string& path, const ReadOptions& options, DatasetParts* parts) {
+  std::error_code code;
+  const fs::file_status status = fs::status(path, code);
+  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
+    ReadPipe(path, options, parts);
+    return;
+  }
   DataFormat format = options.format;
   if (format == DataFormat::kAuto) format = DetectFormat(path);
   if (format == DataFormat::kFolders) {
-    if (!fs::is_directory(path)) {
+    if (!fs::is_directory(status)) {
       throw Error(ErrorKind::kInput, "data: {} is not a folder", path);
     }
     ReadFolder(path, options, parts);

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "headlight/base/clock.h"
 #include "headlight/base/error.h"
@@ -172,6 +175,8 @@ TEST(ReadersTest, BadFiles) {
   EXPECT_THAT(ParseMessage("{\"text\":1,\n", {}, "f.jsonl"), HasSubstr("f.jsonl:1:"));
   EXPECT_THAT(ParseMessage("text,label\na,\xFF\n", {}, "f.csv"),
               HasSubstr("f.csv:2: the label '\xEF\xBF\xBD' is not UTF-8"));
+  EXPECT_THAT(ParseMessage("[\n{\"text\":\"a\",\"label\":1}]", {}, "f.json"),
+              HasSubstr("f.json is one JSON list"));
   EXPECT_THAT(ParseMessage("text\nalone\n", {}, "f.csv"), HasSubstr("found one column"));
   EXPECT_THAT(MessageOf([] { ReadDataset({"/nonexistent.csv"}, {}); }),
               HasSubstr("/nonexistent.csv"));
@@ -229,6 +234,15 @@ TEST(ReadersTest, FolderOfDataFilesAndSeveralPaths) {
   const TemporaryFolder empty;
   EXPECT_THAT(MessageOf([&] { ReadDataset({empty.path()}, {}); }),
               HasSubstr("holds neither class folders"));
+}
+
+TEST(ReadersTest, PipesAreReadOnce) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "text,label\na,x\n"; });
+  EXPECT_THAT(Rows(ReadDataset({pipe}, {})), ElementsAre("x|a"));
+  writer.join();
 }
 
 TEST(ReadersTest, Names) {
