@@ -7,3 +7,7 @@ foreach(source IN LISTS bench_sources)
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE headlight headlight_options benchmark::benchmark_main)
 endforeach()
+
+# Headlight's side of the comparisons with other libraries (bench/peers).
+add_executable(headlight_step ${PROJECT_SOURCE_DIR}/bench/peers/train_classifier/headlight_step.cc)
+target_link_libraries(headlight_step PRIVATE headlight headlight_options nlohmann_json::nlohmann_json)
