@@ -5,6 +5,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/kernels/check.h"
+#include "headlight/kernels/embedding/embedding_internal.h"
 #include "headlight/kernels/embedding/embedding_reference.h"
 
 namespace headlight {
@@ -52,7 +53,11 @@ Tensor SinusoidalPositions(int64_t length, int64_t features, DType dtype, Memory
 
 void EmbeddingForward(const EmbeddingInput& input, Tensor& y) {
   Check("embedding", input, y);
-  reference::EmbeddingForward(input, y);
+  if (y.dtype() == DType::kF64) {
+    reference::EmbeddingForward(input, y);
+  } else {
+    internal::EmbeddingForwardF32(input, y);
+  }
 }
 
 void EmbeddingBackward(const EmbeddingInput& input, const Tensor& dy,
@@ -69,7 +74,11 @@ void EmbeddingBackward(const EmbeddingInput& input, const Tensor& dy,
     CheckMatrix(kOperation, "dpositions", *gradient.dpositions, dtype, input.positions->size(0),
                 input.positions->size(1));
   }
-  reference::EmbeddingBackward(input, dy, gradient);
+  if (dtype == DType::kF64) {
+    reference::EmbeddingBackward(input, dy, gradient);
+  } else {
+    internal::EmbeddingBackwardF32(input, dy, gradient);
+  }
 }
 
 std::vector<int32_t> TouchedRows(const Tensor& ids) {

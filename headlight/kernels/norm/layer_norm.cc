@@ -1,6 +1,7 @@
 #include "headlight/kernels/norm/layer_norm.h"
 
 #include "headlight/kernels/check.h"
+#include "headlight/kernels/norm/layer_norm_internal.h"
 #include "headlight/kernels/norm/layer_norm_reference.h"
 
 namespace headlight {
@@ -21,7 +22,11 @@ void LayerNormForward(const LayerNormInput& input, const LayerNormOutput& output
     CheckVector(kOperation, "inverse_deviation", *output.inverse_deviation, dtype, rows);
   }
   if (rows == 0 || features == 0) return;
-  reference::LayerNormForward(input, output);
+  if (dtype == DType::kF64) {
+    reference::LayerNormForward(input, output);
+  } else {
+    internal::LayerNormForwardF32(input, output);
+  }
 }
 
 void LayerNormBackward(const LayerNormBackwardInput& input, const LayerNormGradient& gradient) {
@@ -39,7 +44,11 @@ void LayerNormBackward(const LayerNormBackwardInput& input, const LayerNormGradi
   CheckVector(kOperation, "dgamma", gradient.dgamma, dtype, features);
   CheckVector(kOperation, "dbeta", gradient.dbeta, dtype, features);
   if (rows == 0 || features == 0) return;
-  reference::LayerNormBackward(input, gradient);
+  if (dtype == DType::kF64) {
+    reference::LayerNormBackward(input, gradient);
+  } else {
+    internal::LayerNormBackwardF32(input, gradient);
+  }
 }
 
 }  // namespace headlight

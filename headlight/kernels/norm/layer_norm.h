@@ -12,7 +12,7 @@
 
 namespace headlight {
 
-inline constexpr int64_t kLayerNormChunkRows = 512;
+inline constexpr int64_t kLayerNormChunkRows = 128;
 
 struct LayerNormInput {
   const Tensor& x;                   // [rows, features]

@@ -2,6 +2,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/kernels/check.h"
+#include "headlight/kernels/pooling/pooling_internal.h"
 #include "headlight/kernels/pooling/pooling_reference.h"
 
 namespace headlight {
@@ -23,7 +24,11 @@ void PoolingForward(PoolingKind kind, const Tensor& x, std::span<const int64_t> 
                     Tensor* largest) {
   Check("pooling", x, offsets, y);
   if (largest) CheckMatrix("pooling", "largest", *largest, DType::kI32, y.size(0), y.size(1));
-  reference::PoolingForward(kind, x, offsets, y, largest);
+  if (x.dtype() == DType::kF64) {
+    reference::PoolingForward(kind, x, offsets, y, largest);
+  } else {
+    internal::PoolingForwardF32(kind, x, offsets, y, largest);
+  }
 }
 
 void PoolingBackward(PoolingKind kind, const Tensor& dy, std::span<const int64_t> offsets,
@@ -36,7 +41,11 @@ void PoolingBackward(PoolingKind kind, const Tensor& dy, std::span<const int64_t
     }
     CheckMatrix(kOperation, "largest", *largest, DType::kI32, dy.size(0), dy.size(1));
   }
-  reference::PoolingBackward(kind, dy, offsets, largest, dx);
+  if (dy.dtype() == DType::kF64) {
+    reference::PoolingBackward(kind, dy, offsets, largest, dx);
+  } else {
+    internal::PoolingBackwardF32(kind, dy, offsets, largest, dx);
+  }
 }
 
 void AttentionPoolingForward(const Tensor& x, const Tensor& query, std::span<const int64_t> offsets,
@@ -45,7 +54,11 @@ void AttentionPoolingForward(const Tensor& x, const Tensor& query, std::span<con
   Check(kOperation, x, offsets, y);
   CheckVector(kOperation, "query", query, x.dtype(), x.size(1));
   CheckVector(kOperation, "weights", weights, x.dtype(), x.size(0));
-  reference::AttentionPoolingForward(x, query, offsets, weights, y);
+  if (x.dtype() == DType::kF64) {
+    reference::AttentionPoolingForward(x, query, offsets, weights, y);
+  } else {
+    internal::AttentionPoolingForwardF32(x, query, offsets, weights, y);
+  }
 }
 
 void AttentionPoolingBackward(const AttentionPoolingInput& input, const Tensor& dy,
@@ -57,7 +70,11 @@ void AttentionPoolingBackward(const AttentionPoolingInput& input, const Tensor& 
   CheckVector(kOperation, "weights", input.weights, dtype, input.x.size(0));
   CheckMatrix(kOperation, "dx", gradient.dx, dtype, input.x.size(0), input.x.size(1));
   CheckVector(kOperation, "dquery", gradient.dquery, dtype, input.x.size(1));
-  reference::AttentionPoolingBackward(input, dy, gradient);
+  if (dy.dtype() == DType::kF64) {
+    reference::AttentionPoolingBackward(input, dy, gradient);
+  } else {
+    internal::AttentionPoolingBackwardF32(input, dy, gradient);
+  }
 }
 
 }  // namespace headlight
