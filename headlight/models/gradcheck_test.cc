@@ -7,25 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "headlight/base/threads.h"
-
 namespace headlight {
 namespace {
 
-// Layers of a few values are done before a second worker has woken up.
-class GradCheck : public testing::Test {
- protected:
-  void SetUp() override {
-    threads_ = NumThreads();
-    SetNumThreads(1);
-  }
-  void TearDown() override { SetNumThreads(threads_); }
-
- private:
-  int threads_ = 1;
-};
-
-TEST_F(GradCheck, AllGreen) {
+TEST(GradCheck, AllGreen) {
   const std::vector<GradCheckRow> rows = RunGradCheck({});
   EXPECT_GT(rows.size(), 200u);
   double worst = 0;
@@ -46,7 +31,7 @@ void TransposeInPlace(Tensor gradient) {
   }
 }
 
-TEST_F(GradCheck, CatchesATransposedWeightGradient) {
+TEST(GradCheck, CatchesATransposedWeightGradient) {
   int faults = 0;
   for (GradCheckCase& check : AllGradCheckCases(1)) {
     if (check.layer != "block: post" && check.layer != "text_classifier: defaults") continue;
@@ -72,7 +57,7 @@ TEST_F(GradCheck, CatchesATransposedWeightGradient) {
   EXPECT_EQ(faults, 4 + 2 * 4);  // query, key, value, output of each block
 }
 
-TEST_F(GradCheck, CatchesAForgottenResidualAndAScale) {
+TEST(GradCheck, CatchesAForgottenResidualAndAScale) {
   for (GradCheckCase& check : AllGradCheckCases(2)) {
     if (check.layer != "block: pre") continue;
     GradCheckCase faulty = check;
@@ -90,7 +75,7 @@ TEST_F(GradCheck, CatchesAForgottenResidualAndAScale) {
 }
 
 // A NaN in a gradient must not pass as a small error.
-TEST_F(GradCheck, NanIsAnError) {
+TEST(GradCheck, NanIsAnError) {
   GradCheckCase check = AllGradCheckCases(1).front();
   GradCheckCase faulty = check;
   faulty.backward = [&] {
