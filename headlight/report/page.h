@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,8 +33,5 @@ struct ComparisonReport {
 
 // report.html of a comparison.
 std::string ComparisonPage(const ComparisonReport& report);
-
-// Text as HTML text or a quoted attribute: & < > " ' escaped, broken UTF-8 replaced.
-std::string EscapeHtml(std::string_view text);
 
 }  // namespace headlight

@@ -17,8 +17,8 @@ namespace headlight {
 enum class Audience { kBoth, kPeople, kMachines };
 
 struct Column {
-  std::string title;  // for people, with its unit: "s/epoch"
-  std::string key;    // for machines: "seconds_per_epoch"; empty: the title
+  std::string title;     // for people, with its unit: "s/epoch"
+  std::string key = {};  // for machines: "seconds_per_epoch"; empty: the title
   Align align = Align::kRight;
   Audience audience = Audience::kBoth;
   std::string group = {};  // adjacent columns of one group share a heading over their titles
@@ -27,16 +27,16 @@ struct Column {
 // What people read and what machines read. A text that is not given is made from the value.
 struct Cell {
   Cell() = default;  // empty for people, null in JSON
-  Cell(std::string value) : text(value), value(std::move(value)) {}
-  Cell(std::string_view value) : Cell(std::string(value)) {}
-  Cell(const char* value) : Cell(std::string(value)) {}
-  Cell(int64_t value);  // with separators of thousands for people: 1,234,567
-  Cell(int value) : Cell(int64_t{value}) {}
+  Cell(std::string words) : text(words), value(std::move(words)) {}
+  Cell(std::string_view words) : Cell(std::string(words)) {}
+  Cell(const char* words) : Cell(std::string(words)) {}
+  Cell(int64_t number);  // with separators of thousands for people: 1,234,567
+  Cell(int number) : Cell(int64_t{number}) {}
   // `decimals` after the point for people; machines get all digits. Not finite: "nan", "inf" for
   // people and in CSV, null in JSON.
-  static Cell Real(double value, int decimals);
+  static Cell Real(double number, int decimals);
   static Cell Percent(double share, int decimals);  // 0.931 -> "93.1 %"; machines get the share
-  static Cell Text(std::string text, double value);
+  static Cell Text(std::string words, double number);
 
   std::string text;
   std::variant<std::monostate, std::string, int64_t, double> value;
