@@ -4,14 +4,15 @@
 // they), each described by an adjective of another category (size, age, mood, character). In its
 // last clause a pronoun acts on a thing, or on the one whom another pronoun stands for:
 //
-//   our tiny castle king was chased by the cat, very lazy; the old farm children thanked the niece,
-//   who was quite sad. then she was called by them.
+//   our tiny castle king was chased by the cat, quite lazy indeed; the old forest children thanked
+//   the niece, rather sad today. then she was called by it.
 //
 // The label is the category of the adjective that describes the one who acts in the last clause
-// (above: "them", the children, so "age"). It takes subject -> verb and verb -> object (which
-// pronoun acts), pronoun -> antecedent and adjective -> noun together. Every passage holds all four
-// classes and all four categories, and an adjective never stands beside a word that tells whom it
-// describes, so a bag of words and bigrams stays at chance (one in four).
+// (above: "it", the cat, so "character"). It takes subject -> verb and verb -> object (which
+// pronoun acts), pronoun -> antecedent and adjective -> noun together. Who acts was named in the
+// first clause, by 60 in 100 as its first character; the second clause distracts. Every passage
+// holds all four classes and all four categories, and an adjective never stands beside a word that
+// tells whom it describes, so a bag of words and bigrams stays at chance (one in four).
 #pragma once
 
 #include <cstdint>
