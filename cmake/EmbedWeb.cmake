@@ -1,0 +1,24 @@
+# cmake -DSCRIPT=page.js -DSTYLE=page.css -DOUTPUT=web_bundle.cc -P EmbedWeb.cmake: files as arrays of bytes.
+
+function(bytes_of file name)
+  file(READ ${file} hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(APPEND source "constexpr unsigned char ${name}[] = {${bytes}};\n")
+  set(source "${source}" PARENT_SCOPE)
+endfunction()
+
+bytes_of(${SCRIPT} kScript)
+bytes_of(${STYLE} kStyle)
+file(WRITE ${OUTPUT} "// Made by cmake/EmbedWeb.cmake from web/.
+#include \"headlight/report/web_bundle.h\"
+
+namespace headlight {
+namespace {
+${source}
+}  // namespace
+
+std::string_view WebScript() { return {reinterpret_cast<const char*>(kScript), sizeof(kScript)}; }
+std::string_view WebStyle() { return {reinterpret_cast<const char*>(kStyle), sizeof(kStyle)}; }
+
+}  // namespace headlight
+")
