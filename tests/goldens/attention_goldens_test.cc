@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(All, AttentionGoldens,
                          testing::Values("none", "one_key", "cross", "causal_end", "causal_start",
                                          "lengths", "keep", "window", "grouped", "scale_given",
                                          "wide_heads", "value_dim", "prime", "large_scores"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace headlight

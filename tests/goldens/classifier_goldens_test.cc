@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(All, ClassifierGoldens,
                                          "post_gelu_first_none", "pre_relu_max_causal_bare",
                                          "post_relu_attention_wide_heads",
                                          "pre_gelu_mean_relative"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace headlight
