@@ -18,6 +18,16 @@ std::atomic<bool>& StopRequested();
 // hold).
 void SetExitCode(int code);
 
+void AddTrainCommand(CLI::App& program);
+void AddEvalCommand(CLI::App& program);
+void AddPredictCommand(CLI::App& program);
+void AddRunsCommand(CLI::App& program);
+void AddCompareCommand(CLI::App& program);
+void AddShowCommand(CLI::App& program);
+void AddHeadsCommand(CLI::App& program);
+void AddProfileCommand(CLI::App& program);
+void AddDataCommand(CLI::App& program);
+void AddGradcheckCommand(CLI::App& program);
 void AddCompletionsCommand(CLI::App& program);
 
 }  // namespace headlight::app

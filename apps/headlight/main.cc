@@ -54,6 +54,16 @@ int Run(int argc, char** argv) {
   program.require_subcommand(1);
   program.footer(kFooter);
   program.option_defaults()->always_capture_default();
+  AddTrainCommand(program);
+  AddEvalCommand(program);
+  AddPredictCommand(program);
+  AddRunsCommand(program);
+  AddCompareCommand(program);
+  AddShowCommand(program);
+  AddHeadsCommand(program);
+  AddProfileCommand(program);
+  AddDataCommand(program);
+  AddGradcheckCommand(program);
   AddCompletionsCommand(program);
   if (argc < 2) {
     fmt::print("{}", program.help());

@@ -1,0 +1,132 @@
+// headlight heads: what every head of a run does, and how well it does what grammar asks.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/headlight/command.h"
+#include "apps/headlight/output.h"
+#include "headlight/analysis/head_summary.h"
+#include "headlight/analysis/relation_scores.h"
+#include "headlight/io/file.h"
+#include "headlight/report/heads_report.h"
+#include "headlight/train/checkpoint.h"
+#include "headlight/train/prepared_data.h"
+
+namespace headlight::app {
+namespace {
+
+struct HeadsArguments {
+  std::string run;
+  std::string gold;
+  std::vector<std::string> data;
+  int64_t texts = 200;
+  uint64_t shuffle_gold = 0;
+  bool shuffle = false;
+  bool all = false;
+  bool json = false;
+};
+
+// The run's own validation text.
+std::vector<std::string> OwnTexts(const LoadedClassifier& loaded) {
+  const PreparedData data = PrepareData(loaded.config);
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < data.valid.size(); ++i) {
+    std::string text;
+    for (int64_t t = data.valid.offsets[static_cast<size_t>(i)];
+         t < data.valid.offsets[static_cast<size_t>(i) + 1]; ++t) {
+      text += loaded.encoder.vocabulary().Token(data.valid.ids[static_cast<size_t>(t)]) + " ";
+    }
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+std::vector<AnalysedText> TextsOf(const HeadsArguments& arguments, const LoadedClassifier& loaded) {
+  std::vector<std::string> texts;
+  if (arguments.data.empty()) {
+    texts = OwnTexts(loaded);
+  } else {
+    for (const Example& example :
+         ReadEvaluationData(arguments.data, loaded.config.data.read).examples) {
+      texts.push_back(example.text);
+    }
+  }
+  if (static_cast<int64_t>(texts.size()) > arguments.texts)
+    texts.resize(static_cast<size_t>(arguments.texts));
+  return EncodeForAnalysis(loaded.encoder, texts);
+}
+
+std::vector<GoldText> GoldOf(const HeadsArguments& arguments, const LoadedClassifier& loaded) {
+  std::vector<RelationsExample> examples = ParseRelations(ReadFile(arguments.gold), arguments.gold);
+  if (static_cast<int64_t>(examples.size()) > arguments.texts)
+    examples.resize(static_cast<size_t>(arguments.texts));
+  GoldTexts gold = AlignGold(loaded.encoder, examples, arguments.gold);
+  if (gold.relations_cut > 0)
+    Say("{} relations lie beyond the run's max-len and are left out", gold.relations_cut);
+  if (arguments.shuffle) ShuffleGold(gold.texts, arguments.shuffle_gold);
+  return std::move(gold.texts);
+}
+
+void PrintHeads(const HeadsArguments& arguments, const std::vector<HeadSummary>& summaries,
+                const std::vector<RelationScore>& scores) {
+  const RoleThresholds thresholds;
+  const Table heads = HeadTable(summaries, scores, thresholds);
+  const Table relations = arguments.all ? RelationTable(scores) : BestHeadsTable(scores);
+  if (arguments.json) {
+    PrintBytes(fmt::format("{{\"heads\":{},\"relations\":{}}}\n", TableAsJson(heads),
+                           TableAsJson(RelationTable(scores))));
+    return;
+  }
+  PrintTable(heads);
+  PrintBytes("\nRoles, first that holds:\n");
+  for (const std::string& line : DescribeThresholds(thresholds)) PrintBytes("  " + line + "\n");
+  if (scores.empty()) return;
+  PrintBytes(arguments.all ? "\nEvery head against the gold relations\n"
+                           : "\nThe best head of each relation, beside the best fixed offset\n");
+  PrintTable(relations);
+  PrintBytes("\n" + RelationSentence(scores) + "\n");
+}
+
+void RunHeads(const HeadsArguments& arguments) {
+  const LoadedClassifier loaded = LoadClassifier(arguments.run);
+  if (arguments.gold.empty()) {
+    PrintHeads(arguments, SummarizeHeads(loaded.model, TextsOf(arguments, loaded)), {});
+    return;
+  }
+  const std::vector<GoldText> gold = GoldOf(arguments, loaded);
+  std::vector<AnalysedText> texts;
+  for (const GoldText& text : gold) texts.push_back(text.text);
+  PrintHeads(arguments, SummarizeHeads(loaded.model, texts), ScoreRelations(loaded.model, gold));
+}
+
+}  // namespace
+
+void AddHeadsCommand(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("heads", "Measure every head: entropy, distances, shares, role");
+  auto arguments = std::make_shared<HeadsArguments>();
+  command->add_option("run", arguments->run, "Run directory")->required()->type_name("RUN");
+  command->add_option("--gold", arguments->gold, "Gold relations (JSONL of `data make relations`)")
+      ->type_name("FILE");
+  command
+      ->add_option("--data", arguments->data,
+                   "Text to measure on; the run's validation text unless given")
+      ->type_name("PATH");
+  command->add_option("--texts", arguments->texts, "Texts measured, at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->type_name("N")
+      ->capture_default_str();
+  auto* shuffle =
+      command->add_option("--shuffle-gold", arguments->shuffle_gold,
+                          "A control: move each relation's target to a random place, by this seed");
+  shuffle->type_name("SEED");
+  command->add_flag("--all", arguments->all,
+                    "Every head against every relation, not only the best");
+  command->add_flag("--json", arguments->json, "JSON on stdout");
+  command->callback([arguments, shuffle] {
+    arguments->shuffle = shuffle->count() > 0;
+    RunHeads(*arguments);
+  });
+}
+
+}  // namespace headlight::app

@@ -1,0 +1,31 @@
+// What the commands print: data to stdout, messages to stderr.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <string>
+#include <utility>
+
+#include "headlight/report/table.h"
+
+namespace headlight::app {
+
+// Escape codes are welcome: stdout is a terminal and NO_COLOR is not set.
+bool AnsiOnStdout();
+
+// Columns of the terminal that stdout is, or 80.
+int TerminalColumns();
+
+// An aligned table, with bold headings on terminals.
+void PrintTable(const Table& table);
+
+// Writes bytes to stdout as they are.
+void PrintBytes(const std::string& bytes);
+
+// A line on stderr.
+template <typename... Args>
+void Say(fmt::format_string<Args...> format, Args&&... args) {
+  fmt::print(stderr, "{}\n", fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace headlight::app

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+"""Bad input: each case has its message and its exit code, leaves nothing behind, and ends soon.
+
+Usage: bad_input_test.py PROGRAM [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = ""
+SMALL = ["--dim", "16", "--layers", "1", "--heads", "2", "--epochs", "1", "--batch", "8", "--seed", "1"]
+USAGE, INPUT, FAILED = 2, 3, 1
+
+
+def run(*arguments, stdin="", cwd=None, env=None, timeout=60):
+    environment = dict(os.environ, **(env or {}))
+    return subprocess.run([PROGRAM, *map(str, arguments)], input=stdin.encode() if isinstance(stdin, str) else stdin,
+                          capture_output=True, cwd=cwd, env=environment, timeout=timeout, check=False)
+
+
+def small_data(path, rows=40):
+    lines = ["text,label"]
+    for i in range(rows):
+        lines.append(f"{'good fine' if i % 2 else 'bad awful'} word{i % 7} number {i},{'pos' if i % 2 else 'neg'}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+class Case(unittest.TestCase):
+    """A folder of its own for each case, and one trained run that all share."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="headlight-cli-"))
+        cls.data = small_data(cls.shared / "data.csv")
+        cls.run_directory = cls.shared / "run"
+        result = run("train", "--data", cls.data, "--out", cls.run_directory, *SMALL)
+        assert result.returncode == 0, result.stderr.decode()
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.shared)
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="case-", dir=self.shared))
+
+    def expect(self, code, pattern, *arguments, **options):
+        result = run(*arguments, **options)
+        message = result.stderr.decode("utf-8", "replace")
+        self.assertEqual(result.returncode, code, message)
+        self.assertRegex(message, re.compile(pattern, re.IGNORECASE | re.DOTALL))
+        self.assertNotRegex(message, r"(?i)terminate called|segmentation|assertion|internal:")
+        self.assertLessEqual(len(message.strip().splitlines()), 3, "one message: " + message)
+        return result
+
+    def train(self, code, pattern, *arguments, data=None, **options):
+        out = self.folder / "out"
+        result = self.expect(code, pattern, "train", "--data", data or self.data, "--out", out, *SMALL, *arguments,
+                             **options)
+        self.assertFalse((out / "result.json").exists())
+        return result
+
+    def copy_run(self):
+        target = self.folder / "run"
+        shutil.copytree(self.run_directory, target)
+        return target
+
+    def checkpoint(self, run_directory):
+        return next((run_directory / "checkpoints").glob("best*.safetensors"))
+
+
+class Usage(Case):
+    def test_no_such_command(self):
+        self.expect(USAGE, r"no command .*nonsense", "nonsense")
+
+    def test_no_such_flag(self):
+        self.expect(USAGE, r"--colour", "train", "--data", self.data, "--out", self.folder / "o", "--colour")
+
+    def test_no_data_flag(self):
+        self.expect(USAGE, r"--data", "train", "--out", self.folder / "o")
+
+    def test_heads_that_do_not_divide(self):
+        self.train(USAGE, r"heads.*16.*(1, 2, 4, 8, 16)", "--heads", "3")
+
+    def test_zero_heads(self):
+        self.train(USAGE, r"heads", "--heads", "0")
+
+    def test_negative_dim(self):
+        self.train(USAGE, r"dim", "--dim=-4")
+
+    def test_nan_learning_rate(self):
+        self.train(USAGE, r"lr.*nan", "--lr", "nan")
+
+    def test_negative_learning_rate(self):
+        self.train(USAGE, r"lr", "--lr=-1")
+
+    def test_a_word_for_a_number(self):
+        self.train(USAGE, r"epochs.*many", "--epochs", "many")
+
+    def test_batch_of_zero(self):
+        self.train(USAGE, r"batch", "--batch", "0")
+
+    def test_dropout_of_one(self):
+        self.train(USAGE, r"dropout", "--dropout", "1")
+
+    def test_threads_beyond_reason(self):
+        self.train(USAGE, r"threads", "--threads", "100000")
+
+    def test_unknown_choice(self):
+        self.train(USAGE, r"pooling.*median.*mean", "--pooling", "median")
+
+    def test_valid_share_of_two(self):
+        self.train(USAGE, r"valid-share", "--valid-share", "2")
+
+    def test_isa_that_does_not_exist(self):
+        self.train(USAGE, r"HEADLIGHT_ISA.*mmx", env={"HEADLIGHT_ISA": "mmx"})
+
+    def test_vary_of_no_flag(self):
+        self.expect(USAGE, r"colour", "compare", "--data", self.data, "--out", self.folder / "c", "--vary",
+                    "colour=1,2", *SMALL)
+
+    def test_vary_without_values(self):
+        self.expect(USAGE, r"--vary", "compare", "--data", self.data, "--out", self.folder / "c", "--vary", "heads",
+                    *SMALL)
+
+    def test_show_layer_out_of_range(self):
+        self.expect(USAGE, r"layer.*7", "show", self.run_directory, "good word", "--layer", "7")
+
+    def test_show_head_out_of_range(self):
+        self.expect(USAGE, r"head.*9", "show", self.run_directory, "good word", "--head", "9")
+
+    def test_make_in_no_such_language(self):
+        self.expect(USAGE, r"language", "data", "make", "relations", "--language", "xx", "--count", "4", "--out",
+                    self.folder / "r.jsonl")
+
+
+class Data(Case):
+    def write(self, name, content):
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def test_missing_file(self):
+        self.train(INPUT, r"nowhere\.csv", data=self.folder / "nowhere.csv")
+
+    def test_empty_file(self):
+        self.train(INPUT, r"empty\.csv", data=self.write("empty.csv", ""))
+
+    def test_folder_without_classes(self):
+        (self.folder / "texts").mkdir()
+        self.train(INPUT, r"texts", data=self.folder / "texts")
+
+    def test_one_class_only(self):
+        self.train(INPUT, r"(two|2).*(label|class)|(label|class).*(two|2)",
+                   data=self.write("one.csv", "text,label\n" + "".join(f"word {i},pos\n" for i in range(20))))
+
+    def test_label_column_missing(self):
+        self.train(INPUT, r"data\.csv.*stars", "--label-column", "stars")
+
+    def test_label_field_missing(self):
+        path = self.write("a.jsonl", "".join(json.dumps({"text": f"t {i}"}) + "\n" for i in range(9)))
+        self.train(INPUT, r"a\.jsonl", "--label-field", "label", data=path)
+
+    def test_quotes_that_do_not_close(self):
+        rows = "".join(f"word {i},{'a' if i % 2 else 'b'}\n" for i in range(20))
+        self.train(INPUT, r"q\.csv:22", data=self.write("q.csv", "text,label\n" + rows + '"never closed,a\n'))
+
+    def test_broken_json_line(self):
+        lines = [json.dumps({"text": f"word {i}", "label": str(i % 2)}) for i in range(10)]
+        lines[6] = '{"text": "word'
+        self.train(INPUT, r"b\.jsonl:7", data=self.write("b.jsonl", "\n".join(lines) + "\n"))
+
+    def test_broken_utf8_is_counted_and_trains(self):
+        path = self.write("u.csv", b"text,label\n" + b"".join(
+            b"bad \xff\xfe word %d,%s\n" % (i, b"a" if i % 2 else b"b") for i in range(20)))
+        result = run("data", "describe", path, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        defects = {d["name"]: d["count"] for d in json.loads(result.stdout)["defects"]}
+        self.assertEqual(defects["broken UTF-8"], 20)
+        self.assertEqual(run("train", "--data", path, "--out", self.folder / "u", *SMALL).returncode, 0)
+
+    def test_binary_file(self):
+        self.train(INPUT, r"z\.bin", data=self.write("z.bin", os.urandom(5000).replace(b"\n", b"x")))
+
+    def test_truncated_archive(self):
+        archive = self.folder / "t.tar.gz"
+        source = self.folder / "src"
+        for label in ("pos", "neg"):
+            (source / label).mkdir(parents=True)
+            for i in range(20):
+                (source / label / f"{i}.txt").write_bytes(os.urandom(300).hex().encode())
+        subprocess.run(["tar", "-czf", archive, "-C", source, "."], check=True)
+        archive.write_bytes(archive.read_bytes()[:2000])
+        self.train(INPUT, r"t\.tar\.gz", data=archive)
+
+    def test_valid_with_a_label_that_train_lacks(self):
+        self.train(INPUT, r"(other|label)", "--valid", self.write("v.csv", "text,label\nword,other\nword2,pos\n"))
+
+    def test_gold_file_that_is_none(self):
+        self.expect(INPUT, r"g\.jsonl:1", "heads", self.run_directory, "--gold", self.write("g.jsonl", "{}\n"))
+
+
+class Disk(Case):
+    def test_run_directory_below_a_file(self):
+        (self.folder / "file").write_text("x")
+        self.expect(FAILED, r"file/run", "train", "--data", self.data, "--out", self.folder / "file" / "run", *SMALL)
+
+    def test_run_directory_that_holds_something_else(self):
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine" / "thesis.txt").write_text("do not touch")
+        result = run("train", "--data", self.data, "--out", self.folder / "mine", *SMALL)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual((self.folder / "mine" / "thesis.txt").read_text(), "do not touch")
+
+    def test_full_standard_output(self):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([PROGRAM, "runs", self.shared, "--json"], stdout=full, stderr=subprocess.PIPE,
+                                    timeout=60, check=False)
+        self.assertEqual(result.returncode, FAILED, result.stderr)
+        self.assertIn(b"output", result.stderr)
+
+    def test_full_disk(self):
+        """A file-size limit stands for the full disk: every write beyond 20 kB fails."""
+        result = subprocess.run(
+            ["bash", "-c", 'trap "" XFSZ; ulimit -f 20; exec "$@"', "-", PROGRAM, "train", "--data", self.data, "--out",
+             self.folder / "full", *SMALL], capture_output=True, timeout=60, check=False)
+        self.assertEqual(result.returncode, FAILED, result.stderr)
+        self.assertRegex(result.stderr.decode(), r"full/")
+        leftovers = [p for p in (self.folder / "full").rglob("*") if ".tmp" in p.name]
+        self.assertEqual(leftovers, [])
+
+
+class Checkpoints(Case):
+    def predict(self, run_directory, pattern):
+        self.expect(INPUT, pattern, "predict", run_directory, "good word")
+
+    def test_run_that_does_not_exist(self):
+        self.predict(self.folder / "nothing", r"nothing")
+
+    def test_truncated(self):
+        directory = self.copy_run()
+        path = self.checkpoint(directory)
+        path.write_bytes(path.read_bytes()[:-100])
+        self.predict(directory, path.name)
+
+    def test_of_another_shape(self):
+        directory = self.copy_run()
+        config = directory / "config.toml"
+        config.write_text(re.sub(r"(?m)^(dim\s*=\s*)16$", r"\g<1>32", config.read_text()))
+        self.predict(directory, r"safetensors.*(shape|\[)")
+
+    def test_header_length_beyond_the_file(self):
+        directory = self.copy_run()
+        path = self.checkpoint(directory)
+        path.write_bytes(struct.pack("<Q", 1 << 62) + path.read_bytes()[8:])
+        self.predict(directory, path.name)
+
+    def test_header_with_offsets_outside(self):
+        directory = self.copy_run()
+        path = self.checkpoint(directory)
+        header = json.dumps({"classifier.bias": {"dtype": "F32", "shape": [2], "data_offsets": [0, 1 << 40]}}).encode()
+        path.write_bytes(struct.pack("<Q", len(header)) + header + b"\0" * 8)
+        self.predict(directory, path.name)
+
+    def test_header_nested_without_end(self):
+        directory = self.copy_run()
+        path = self.checkpoint(directory)
+        header = b'{"a":' * 100000
+        path.write_bytes(struct.pack("<Q", len(header)) + header)
+        self.predict(directory, path.name)
+
+    def test_text_json_that_lies(self):
+        directory = self.copy_run()
+        (directory / "text.json").write_text('{"format_version": 1, "vocabulary": 7}')
+        self.predict(directory, r"text\.json")
+
+    def test_config_of_a_later_version(self):
+        directory = self.copy_run()
+        config = directory / "config.toml"
+        config.write_text(re.sub(r"format_version\s*=\s*\d+", "format_version = 999", config.read_text()))
+        self.predict(directory, r"config\.toml.*999")
+
+    def test_config_that_is_no_toml(self):
+        directory = self.copy_run()
+        (directory / "config.toml").write_text("dim = = 3\n")
+        self.predict(directory, r"config\.toml")
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
