@@ -127,9 +127,27 @@ void CollectRuns(const std::string& folder, int deeper, std::vector<RunSummary>&
   }
 }
 
+// A folder that holds something else is not made a run of: a name was mistyped.
+void RefuseForeignFolder(const RunPaths& paths) {
+  std::error_code failure;
+  const std::filesystem::directory_iterator entries(paths.root, failure);
+  if (failure) return;  // it does not exist yet, or MakeFolders says what is wrong with it
+  bool ours = true;
+  for (const auto& entry : entries) {
+    const std::string name = entry.path().filename();
+    if (name == ".lock" || name == "config.toml") return;
+    ours = ours && name == "checkpoints";
+  }
+  if (!ours) {
+    throw Error(ErrorKind::kUsage,
+                "run directory {}: holds other files and no run; name a new directory", paths.root);
+  }
+}
+
 }  // namespace
 
 RunLock::RunLock(const RunPaths& paths) {
+  RefuseForeignFolder(paths);
   MakeFolders(paths.checkpoints());
   descriptor_ = open(paths.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor_ < 0) {

@@ -458,7 +458,7 @@ std::optional<RunResult> CheckExisting(const TrainConfig& config, const RunPaths
   }
   if (existing == OnExisting::kRefuse) {
     throw Error(ErrorKind::kUsage,
-                "run directory {}: holds a run already; resume it, or name another directory",
+                "run directory {}: holds a run already; resume or replace it, or name another directory",
                 paths.root);
   }
   const std::vector<std::string> differing = DifferingChoices(ReadConfig(paths), config);

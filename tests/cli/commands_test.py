@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Every command does its job, on small data, from the shell.
+
+Usage: commands_test.py PROGRAM [unittest arguments]
+"""
+import array
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import program
+from program import SMALL, ProgramTest, run
+
+
+class Commands(ProgramTest):
+    def test_train_gives_its_result_as_json(self):
+        result = json.loads(self.ok("train", "--data", self.data, "--out", self.folder / "r", "--json", *SMALL))
+        self.assertEqual(result["parameters"], json.loads((self.folder / "r" / "result.json").read_text())["parameters"])
+        for name in ("config.toml", "environment.json", "metrics.jsonl", "text.json", "checkpoints/last.safetensors"):
+            self.assertTrue((self.folder / "r" / name).exists(), name)
+
+    def test_train_does_not_overwrite_unless_told(self):
+        self.assertEqual(run("train", "--data", self.data, "--out", self.run_directory, *SMALL).returncode, 2)
+
+    def test_piped_output_is_plain_text(self):
+        result = run("train", "--data", self.data, "--out", self.folder / "r", *SMALL)
+        self.assertNotIn(b"\x1b", result.stdout + result.stderr)
+        self.assertNotIn(b"\r", result.stderr)
+
+    def test_eval(self):
+        result = json.loads(self.ok("eval", self.run_directory, "--data", self.data, "--json"))
+        self.assertEqual(result["texts"], 40)
+        self.assertEqual(sum(map(sum, result["confusion"])), 40)
+
+    def test_predict_text_file_and_lines_agree(self):
+        lines = "good fine word1\nbad awful word2\r\n"
+        path = self.folder / "lines.txt"
+        path.write_text(lines, newline="")
+        from_file = self.ok("predict", self.run_directory, "--file", path, "--json")
+        from_stdin = self.ok("predict", self.run_directory, "--json", stdin=lines)
+        alone = self.ok("predict", self.run_directory, "bad awful word2", "--json")
+        self.assertEqual(from_file, from_stdin)
+        self.assertEqual(from_file.splitlines()[1], alone.strip())
+        probabilities = json.loads(alone)["probabilities"]
+        self.assertAlmostEqual(sum(probabilities.values()), 1, places=5)
+
+    def test_a_text_scores_the_same_alone_and_in_any_batch(self):
+        texts = [f"good word{i % 9} bad number {i} " * (1 + i % 12) for i in range(70)]
+        together = self.ok("predict", self.run_directory, "--json", stdin="\n".join(texts) + "\n").splitlines()
+        for i in (0, 1, 13, 69):
+            self.assertEqual(self.ok("predict", self.run_directory, texts[i].strip(), "--json").strip(),
+                             together[i].replace(texts[i].encode(), texts[i].strip().encode()))
+
+    def test_runs(self):
+        rows = json.loads(self.ok("runs", self.shared, "--json"))
+        self.assertIn(str(self.run_directory), [row["run"] for row in rows])
+
+    def test_compare_makes_all_reports_and_goes_on(self):
+        out = self.folder / "c"
+        arguments = ("compare", "--data", self.data, "--out", out, "--seeds", 2, *SMALL, "--heads", "1,2", "--json")
+        table = json.loads(self.ok(*arguments))
+        self.assertEqual([row["heads"] for row in table], ["1", "2", "words + bigrams"])
+        for name in ("report.html", "report.md", "report.csv", "report.json"):
+            self.assertTrue((out / name).stat().st_size > 100, name)
+        before = {p: p.stat().st_mtime_ns for p in out.rglob("last.safetensors")}
+        self.assertEqual(len(before), 4)
+        self.assertEqual(json.loads(self.ok(*arguments)), table)
+        self.assertEqual({p: p.stat().st_mtime_ns for p in out.rglob("last.safetensors")}, before)
+
+    def test_compare_varies_any_flag(self):
+        table = json.loads(self.ok("compare", "--data", self.data, "--out", self.folder / "c", *SMALL, "--vary",
+                                   "head-dim=split,16", "--vary", "norm=pre,post", "--no-baseline", "--json"))
+        self.assertEqual([(row["head-dim"], row["norm"]) for row in table],
+                         [("split", "pre"), ("split", "post"), ("16", "pre"), ("16", "post")])
+        self.assertGreater(table[2]["parameters"], table[0]["parameters"])
+
+    def test_show_in_every_format_gives_the_same_bytes_twice(self):
+        for kind, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("html", b"<!doctype html"),
+                            ("csv", b"layer,head"), ("json", b"{"), ("npy", b"\x93NUMPY")):
+            paths = [self.folder / f"{i}.{kind}" for i in (1, 2)]
+            for path in paths:
+                self.ok("show", self.run_directory, "good 这只猫很可爱 word1 .", "--format", kind, "--out", path)
+            data = paths[0].read_bytes()
+            self.assertTrue(data.lower().startswith(magic.lower()), (kind, data[:20]))
+            self.assertEqual(data, paths[1].read_bytes(), kind)
+
+    def test_show_rows_sum_to_one(self):
+        picture = json.loads(self.ok("show", self.run_directory, "good fine word1 number", "--format", "json"))
+        n = len(picture["tokens"])
+        for head in picture["weights"][0]:
+            flat = head if not isinstance(head[0], list) else [w for row in head for w in row]
+            for row in range(n):
+                self.assertAlmostEqual(sum(flat[row * n:(row + 1) * n]), 1, places=5)
+        path = self.folder / "a.npy"
+        self.ok("show", self.run_directory, "good fine word1 number", "--format", "npy", "--out", path)
+        values = array.array("f", path.read_bytes()[-2 * n * n * 4:])
+        self.assertAlmostEqual(sum(values), 2 * n, places=4)
+
+    def test_show_on_the_terminal(self):
+        text = self.ok("show", self.run_directory, "这只猫很可爱，它正在喝牛奶").decode()
+        self.assertIn("猫", text)
+        self.assertNotIn("\x1b", text)
+
+    def test_data_split_keeps_copies_together(self):
+        path = self.folder / "d.csv"
+        path.write_text("text,label\n" + "".join(f"word {i % 30},{'a' if i % 2 else 'b'}\n" for i in range(60)))
+        train, valid = self.folder / "t.csv", self.folder / "v.jsonl"
+        self.ok("data", "split", path, "--train-out", train, "--valid-out", valid, "--valid-share", 0.25)
+        both = json.loads(self.ok("data", "describe", train, "--valid", valid, "--json"))
+        self.assertEqual(both["rows"] + both["valid"]["rows"], 60)
+        defects = {d["name"]: d["count"] for d in both["defects"]}
+        self.assertEqual(defects["texts in both train and valid"], 0)
+
+    def test_relations_and_heads(self):
+        for language in ("en", "zh"):
+            train, valid = self.folder / f"{language}1.jsonl", self.folder / f"{language}2.jsonl"
+            self.ok("data", "make", "relations", "--language", language, "--count", 64, "--seed", 1, "--out", train)
+            self.ok("data", "make", "relations", "--language", language, "--count", 32, "--seed", 2, "--out", valid)
+            out = self.folder / f"run-{language}"
+            self.ok("train", "--data", train, "--valid", valid, "--out", out, *SMALL)
+            result = json.loads(self.ok("heads", out, "--gold", valid, "--json"))
+            self.assertEqual(len(result["heads"]), 2)
+            self.assertEqual({row["relation"] for row in result["relations"]},
+                             {"pronoun", "verb-object", "adjective", "subject", "punctuation"})
+            self.assertEqual(len(json.loads(self.ok("heads", out, "--json"))["heads"]), 2)
+
+    def test_profile_and_its_trace(self):
+        trace = self.folder / "trace.json"
+        result = json.loads(self.ok("profile", self.run_directory, "--profile-steps", 3, "--json", "--trace", trace))
+        self.assertAlmostEqual(sum(row["share"] for row in result["training"][:-1]), 1, places=3)
+        self.assertGreater(len(json.loads(trace.read_text())["traceEvents"]), 20)
+
+    def test_gradcheck(self):
+        rows = json.loads(self.ok("gradcheck", "--json", "--values", 2))
+        self.assertGreater(len(rows), 100)
+        self.assertEqual({row["ok"] for row in rows}, {"ok"})
+
+    def test_completions_are_made_from_the_flags(self):
+        script = self.ok("completions", "bash").decode()
+        self.assertIn("--head-dim", script)
+        subprocess.run(["bash", "-n"], input=script.encode(), check=True)
+
+
+LONGER = ["--dim", "32", "--layers", "2", "--heads", "4", "--epochs", "3", "--batch", "4", "--seed", "3",
+          "--checkpoint-every", "5", "--log-every", "4", "--probe-every", "6"]
+
+
+class Interruption(ProgramTest):
+    def reference(self):
+        out = self.folder / "reference"
+        self.ok("train", "--data", self.data, "--out", out, *LONGER)
+        return (out / "checkpoints" / "last.safetensors").read_bytes()
+
+    def start(self, out):
+        return subprocess.Popen([program.program, "train", "--data", self.data, "--out", out, "--resume", *LONGER],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def test_killed_runs_resume_to_the_same_bits(self):
+        expected = self.reference()
+        kills = int(os.environ.get("HEADLIGHT_KILLS", "3"))
+        drawn = random.Random(1)
+        for attempt in range(kills):
+            out = self.folder / f"killed{attempt}"
+            process = self.start(out)
+            time.sleep(drawn.uniform(0.02, 0.35))
+            process.kill()
+            process.wait()
+            self.ok("train", "--data", self.data, "--out", out, "--resume", *LONGER)
+            self.assertEqual((out / "checkpoints" / "last.safetensors").read_bytes(), expected, attempt)
+
+    def test_interrupt_saves_and_exits_130(self):
+        out = self.folder / "interrupted"
+        process = subprocess.Popen([program.program, "train", "--data", self.data, "--out", out, *LONGER, "--epochs",
+                                    "100000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while not (out / "metrics.jsonl").exists() and process.poll() is None:
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, message = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, message)
+        self.assertTrue((out / "checkpoints" / "last.safetensors").exists())
+        self.assertIn(b"resuming", message)
+
+    def test_threads_do_not_change_bits(self):
+        expected = self.reference()
+        for isa in ("", "avx2"):
+            seen = set()
+            for threads in (1, 2, 3):
+                out = self.folder / f"threads{threads}{isa}"
+                result = run("train", "--data", self.data, "--out", out, *LONGER, "--threads", threads,
+                             env={"HEADLIGHT_ISA": isa})
+                if isa and b"lacks" in result.stderr:
+                    self.skipTest("this CPU lacks " + isa)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                seen.add((out / "checkpoints" / "last.safetensors").read_bytes())
+            self.assertEqual(len(seen), 1, isa)
+            if not isa:
+                self.assertEqual(seen, {expected})
+
+
+if __name__ == "__main__":
+    program.main()
