@@ -74,6 +74,9 @@ NamedRole NameRole(const HeadSummary& summary, std::span<const RelationScore> sc
             fmt::format("every query attends alike (query dependence {:.3f})",
                         summary.query_dependence)};
   }
+  if (uniform) {
+    return {HeadRole::kUniform, fmt::format("relative entropy {:.3f}", summary.relative_entropy)};
+  }
   if (const RelationScore* best = BestRelation(summary, scores, thresholds.relation_top1)) {
     return {RoleOf(best->relation),
             fmt::format("top-1 {:.2f} {}, best offset {:.2f}", best->top1.share,
@@ -89,9 +92,6 @@ NamedRole NameRole(const HeadSummary& summary, std::span<const RelationScore> sc
     return {HeadRole::kNeighbour, fmt::format("previous {:.2f}, itself {:.2f}, next {:.2f}",
                                               summary.previous, summary.self, summary.next)};
   }
-  if (uniform) {
-    return {HeadRole::kUniform, fmt::format("relative entropy {:.3f}", summary.relative_entropy)};
-  }
   return {HeadRole::kMixed, "no threshold is reached"};
 }
 
@@ -100,6 +100,7 @@ std::vector<std::string> DescribeThresholds(const RoleThresholds& thresholds) {
       fmt::format("degenerate: {:.2f} or more on the first token, or every query attends alike "
                   "(dependence below {:.2f}) without being uniform",
                   thresholds.stuck_first, thresholds.same_for_all_queries),
+      fmt::format("uniform: relative entropy at least {:.2f}", thresholds.uniform),
       fmt::format(
           "pronoun, verb-object, adjective, subject, punctuation: top-1 at least {:.2f} and above "
           "the best fixed offset",
@@ -107,7 +108,6 @@ std::vector<std::string> DescribeThresholds(const RoleThresholds& thresholds) {
       fmt::format("punctuation (without gold): at least {:.2f}, and twice a uniform head's share",
                   thresholds.punctuation),
       fmt::format("neighbour: previous + itself + next at least {:.2f}", thresholds.neighbour),
-      fmt::format("uniform: relative entropy at least {:.2f}", thresholds.uniform),
       "mixed: none of these",
   };
 }

@@ -32,14 +32,14 @@ struct RoleThresholds {
   // ... or every query of a text attends alike (HeadSummary::query_dependence below this) although
   // the weights are not uniform.
   double same_for_all_queries = 0.02;
+  // Uniform: relative entropy at least this.
+  double uniform = 0.95;
   // A relation (either direction): above the fixed-offset baseline, and top-1 at least this.
   double relation_top1 = 0.40;
   // Punctuation: at least this share, and twice what a uniform head puts there.
   double punctuation = 0.50;
   // Neighbour: previous, next and the token itself together.
   double neighbour = 0.60;
-  // Uniform: relative entropy at least this.
-  double uniform = 0.95;
 };
 
 struct NamedRole {
