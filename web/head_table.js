@@ -20,8 +20,8 @@ import { say, sayRole } from "./strings.js";
 function columnsOf(rows) {
   /** @type {Column[]} */
   const columns = [
-    { title: (l) => say(l, "layer"), value: (r) => r.layer, text: (r) => String(r.layer + 1) },
-    { title: (l) => say(l, "head"), value: (r) => r.head, text: (r) => String(r.head + 1) },
+    { title: (l) => say(l, "layer"), value: (r) => r.layer, text: (r) => String(r.layer) },
+    { title: (l) => say(l, "head"), value: (r) => r.head, text: (r) => String(r.head) },
     {
       title: (l) => say(l, "role"),
       value: (r) => r.figures.role,

@@ -61,7 +61,7 @@ export function overview(parent, state) {
       );
     names.text((/** @type {typeof places[0]} */ place) => {
       const role = figuresOf(picture, place.layer, place.head)?.role ?? "";
-      const name = `${place.layer + 1}.${place.head + 1}`;
+      const name = `${place.layer}.${place.head}`;
       return role === "" ? name : `${name} ${sayRole(state.language, role)}`;
     });
   };

@@ -57,7 +57,7 @@ export class State {
   }
 
   /**
-   * From a link: #layer=1&head=2&token=3&lang=zh, counted from 1.
+   * From a link: #layer=1&head=2&token=3&lang=zh, counted from 0.
    * @param {string} hash
    */
   restore(hash) {
@@ -67,7 +67,7 @@ export class State {
      * @param {number} count
      */
     const index = (key, count) => {
-      const value = Number(wanted.get(key) ?? NaN) - 1;
+      const value = Number(wanted.get(key) ?? NaN);
       return Number.isInteger(value) && value >= 0 && value < count ? value : null;
     };
     this.layer = index("layer", this.picture.layers) ?? this.layer;

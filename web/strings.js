@@ -66,6 +66,6 @@ export function sayRole(language, role) {
  */
 export function headName(language, layer, head) {
   return language === "zh"
-    ? `第 ${layer + 1} 层 · 第 ${head + 1} 头`
-    : `layer ${layer + 1} · head ${head + 1}`;
+    ? `层 ${layer} · 头 ${head}`
+    : `layer ${layer} · head ${head}`;
 }

@@ -36,8 +36,8 @@ void CheckAttentionPlace(const AttentionPicture& picture, int64_t layer, int64_t
   if (layer < 0 || layer >= picture.layers || head < 0 || head >= picture.heads) {
     throw Error(
         ErrorKind::kUsage,
-        "attention picture: the layer must be 1 to {} and the head 1 to {}, found {} and {}",
-        picture.layers, picture.heads, layer + 1, head + 1);
+        "attention picture: the layer must be 0 to {} and the head 0 to {}, found {} and {}",
+        picture.layers - 1, picture.heads - 1, layer, head);
   }
 }
 
@@ -51,7 +51,7 @@ std::string AttentionAsCsv(const AttentionPicture& picture) {
     for (int64_t head = 0; head < picture.heads; ++head) {
       const std::vector<float>& weights = picture.At(layer, head);
       for (size_t i = 0; i < n * n; ++i) {
-        text += fmt::format("{},{},{},{},{},{},{}\r\n", layer + 1, head + 1, i / n, i % n,
+        text += fmt::format("{},{},{},{},{},{},{}\r\n", layer, head, i / n, i % n,
                             fields[i / n], fields[i % n], weights[i]);
       }
     }

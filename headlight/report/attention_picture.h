@@ -42,8 +42,8 @@ void CheckAttentionPicture(const AttentionPicture& picture);
 // The same, and throws kUsage when there is no such layer or head (from 0), or no token to show.
 void CheckAttentionPlace(const AttentionPicture& picture, int64_t layer, int64_t head);
 
-// The weights as text files. CSV: layer,head,query,key,query_token,key_token,weight, layers and
-// heads counted from 1 as everywhere a person sees them, tokens from 0. Floats with all their
+// The weights as text files. CSV: layer,head,query,key,query_token,key_token,weight, layers,
+// heads and tokens counted from 0, as in the names of parameters. Floats with all their
 // digits.
 std::string AttentionAsCsv(const AttentionPicture& picture);
 // The object that the page embeds too: {"format_version", "text", "tokens", "layers", "heads",

@@ -217,7 +217,7 @@ class HeatMap {
   TextStyle FiguresStyle() const { return {std::max(7.5, look_.title_size - 2), false, kFaintInk}; }
 
   std::string Name(const HeadPlace& place) const {
-    std::string name = fmt::format("layer {} · head {}", place.layer + 1, place.head + 1);
+    std::string name = fmt::format("layer {} · head {}", place.layer, place.head);
     if (const HeadFigures* figures = FiguresOf(place); figures && !figures->role.empty()) {
       name += " · " + figures->role;
     }

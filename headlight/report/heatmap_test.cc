@@ -48,7 +48,7 @@ TEST(HeatMap, SvgSaysItsTokensAndFigures) {
   const std::string svg =
       DrawHead(MakePicture({"猫", "喝", "</desc><script>"}, 1, 2), 0, 1, PictureFormat::kSvg);
   EXPECT_THAT(svg, HasSubstr("Tokens: 猫 喝 &lt;/desc&gt;&lt;script&gt;."));
-  EXPECT_THAT(svg, HasSubstr("<title>layer 1 · head 2 · neighbour</title>"));
+  EXPECT_THAT(svg, HasSubstr("<title>layer 0 · head 1 · neighbour</title>"));
   EXPECT_THAT(svg, HasSubstr("entropy 1.25 nats · mean distance 2.5"));
   EXPECT_THAT(svg, Not(HasSubstr("<script")));
 }

@@ -127,7 +127,7 @@ TEST(AttentionFiles, CsvAndJsonHaveAllDigits) {
   picture.weights[0][1] = {0.1f, 0.9f, 0.33333334f, 0.6666667f};
   const std::string csv = AttentionAsCsv(picture);
   EXPECT_TRUE(csv.starts_with("layer,head,query,key,query_token,key_token,weight\r\n"));
-  EXPECT_THAT(csv, HasSubstr("1,2,1,0,猫,\"a,b\",0.33333334\r\n"));
+  EXPECT_THAT(csv, HasSubstr("0,1,1,0,猫,\"a,b\",0.33333334\r\n"));
   const nlohmann::json data = nlohmann::json::parse(AttentionAsJson(picture));
   EXPECT_EQ(data["weights"][0][1][2].get<float>(), 0.33333334f);
 }

@@ -131,7 +131,7 @@ class Map {
 };
 
 std::string TitleOf(const AttentionPicture& picture, int64_t layer, int64_t head) {
-  std::string title = fmt::format("layer {} · head {}", layer + 1, head + 1);
+  std::string title = fmt::format("layer {} · head {}", layer, head);
   if (!picture.figures.empty()) {
     const HeadFigures& figures =
         picture.figures[static_cast<size_t>(layer)][static_cast<size_t>(head)];

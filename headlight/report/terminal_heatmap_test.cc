@@ -19,7 +19,7 @@ TEST(TerminalHeatMap, Shades) {
   AttentionPicture picture = MakePicture({"猫", "it"}, 1, 1);
   picture.weights[0][0] = {1.0f, 0.0f, 0.25f, 0.75f};
   EXPECT_EQ(TerminalHeatMap(picture, 0, 0, {}),
-            "layer 1 · head 1 · neighbour · entropy 1.25 nats · mean distance 2.5\n"
+            "layer 0 · head 0 · neighbour · entropy 1.25 nats · mean distance 2.5\n"
             "        猫 it\n"
             "  1  猫 ██ ·\n"
             "  2  it ▒▒ ██\n"
