@@ -22,14 +22,11 @@ namespace headlight {
 namespace attention {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kQueryBlock = 8 * kRows;
+constexpr int64_t kQueryBlock = 4 * kRows;
 
 struct BackwardScratch {
   BackwardScratch(const HeadProblem& head, int64_t block_keys)
-      : head_width(RoundUp(head.head_dim, kLanes)),
-        value_width(RoundUp(head.value_dim, kLanes)),
-        // No power of two, and room for the zeros beside a strip (ZeroBesideStrip).
-        stride(RoundUp(block_keys, kPanel) + 16) {
+      : head_width(RoundUp(head.head_dim, kLanes)), value_width(RoundUp(head.value_dim, kLanes)) {
     const int64_t panel_keys = RoundUp(block_keys, kPanel);
     const int64_t gradient_keys = panel_keys + kRows;
     const int64_t sizes[] = {panel_keys * head.head_dim,
@@ -37,10 +34,10 @@ struct BackwardScratch {
                              block_keys * head_width,
                              gradient_keys * head_width,
                              gradient_keys * value_width,
-                             kQueryBlock * head_width,
-                             kQueryBlock * value_width,
-                             kQueryBlock * stride,
-                             kQueryBlock * stride,
+                             kQueryBlock * kQueryStride,
+                             kQueryBlock * kQueryStride,
+                             kQueryBlock * kStripStride,
+                             kQueryBlock * kStripStride,
                              kRows * head_width,
                              kQueryBlock,
                              kQueryBlock};
@@ -65,88 +62,105 @@ struct BackwardScratch {
     }
   }
 
-  int64_t head_width, value_width, stride;
+  int64_t head_width, value_width;
   // Of the key block: transposed panels, rows, and sums of the gradients.
   float *keys_transposed, *values_transposed, *keys, *key_gradient, *value_gradient;
-  // Of the query block: rows; weights (times dropout factors) and score gradients, `stride` apart.
+  // Of the query block: rows kQueryStride apart; weights (times dropout factors) and score
+  // gradients, kStripStride apart.
   float *query, *out_gradient, *weights, *score_gradients;
   float* query_gradient;  // of a strip
   float *lse, *mean;      // of the query block: lse times log2 e, and D
   bool finite_query = true, finite_out_gradient = true;
 };
 
-// P and dS of one vector of keys of a strip, from its scores and dP, in place.
-template <int R, bool kModified>
-HWY_INLINE void WeightsAndGradients(const HeadProblem& head, int64_t row, int64_t key,
-                                    const float* lse, const float* mean, float* weights,
-                                    float* gradients, int64_t stride) {
+// P and dS of NV vectors of keys of a strip, from its scores and dP, in place. Every row keeps
+// every key.
+template <int R, int NV>
+HWY_INLINE void WeightsAndGradients(const HeadProblem& head, const float* lse, const float* mean,
+                                    float* weights, float* gradients) {
   const D d;
   const V scale = hn::Set(d, head.scale * kLog2E);
-  [[maybe_unused]] HWY_ALIGN float factors[kModified ? R * kLanes : 1];
-  if constexpr (kModified) {
-    if (head.drops) DropoutFactors<R>(head, row, key, factors, kLanes);
-  }
   for (int r = 0; r < R; ++r) {
-    V score = hn::LoadU(d, weights + r * stride);
-    V gradient = hn::LoadU(d, gradients + r * stride);
-    if constexpr (kModified) {
-      const hn::Mask<D> kept = KeptLanes(head, std::min(row + r, head.queries - 1), key);
-      hn::Mask<D> passes = kept;
-      if (head.replaces_nonfinite) {
-        passes = hn::And(kept, hn::IsFinite(score));
-        score = hn::IfThenElseZero(passes, score);
-      }
-      V weight = Exp2(hn::MulSub(score, scale, hn::Set(d, lse[r])));
-      weight = hn::IfThenElseZero(kept, weight);
-      V dropped = weight;
-      if (head.drops) {
-        const V factor = hn::Load(d, factors + r * kLanes);
-        const hn::Mask<D> stays = hn::Ne(factor, hn::Zero(d));
-        gradient = hn::IfThenElseZero(stays, hn::Mul(gradient, factor));
-        dropped = hn::IfThenElseZero(stays, hn::Mul(weight, factor));
-      }
-      gradient = hn::Mul(weight, hn::Sub(gradient, hn::Set(d, mean[r])));
-      gradient = hn::IfThenElseZero(passes, gradient);
-      hn::StoreU(dropped, d, weights + r * stride);
-    } else {
-      const V weight = Exp2(hn::MulSub(score, scale, hn::Set(d, lse[r])));
-      gradient = hn::Mul(weight, hn::Sub(gradient, hn::Set(d, mean[r])));
-      hn::StoreU(weight, d, weights + r * stride);
+    const V row_lse = hn::Set(d, lse[r]), row_mean = hn::Set(d, mean[r]);
+    HWY_UNROLL(8)
+    for (int v = 0; v < NV; ++v) {
+      const int64_t at = r * kStripStride + v * kLanes;
+      const V weight = Exp2(hn::MulSub(hn::LoadU(d, weights + at), scale, row_lse));
+      const V gradient = hn::LoadU(d, gradients + at);
+      hn::StoreU(weight, d, weights + at);
+      hn::StoreU(hn::Mul(weight, hn::Sub(gradient, row_mean)), d, gradients + at);
     }
-    hn::StoreU(gradient, d, gradients + r * stride);
   }
 }
 
-// One panel (NV vectors of keys) of a strip.
+// The same for one vector of keys from `key`, with masks, dropout and non-finite scores.
+template <int R>
+HWY_NOINLINE void ModifiedWeightsAndGradients(const HeadProblem& head, int64_t row, int64_t key,
+                                              const float* lse, const float* mean, float* weights,
+                                              float* gradients) {
+  const D d;
+  const V scale = hn::Set(d, head.scale * kLog2E);
+  HWY_ALIGN float factors[R * kLanes];
+  if (head.drops) DropoutFactors<R>(head, row, key, factors, kLanes);
+  for (int r = 0; r < R; ++r) {
+    V score = hn::LoadU(d, weights + r * kStripStride);
+    V gradient = hn::LoadU(d, gradients + r * kStripStride);
+    const hn::Mask<D> kept = KeptLanes(head, std::min(row + r, head.queries - 1), key);
+    hn::Mask<D> passes = kept;
+    if (head.replaces_nonfinite) {
+      passes = hn::And(kept, hn::IsFinite(score));
+      score = hn::IfThenElseZero(passes, score);
+    }
+    V weight = Exp2(hn::MulSub(score, scale, hn::Set(d, lse[r])));
+    weight = hn::IfThenElseZero(kept, weight);
+    V dropped = weight;
+    if (head.drops) {
+      const V factor = hn::Load(d, factors + r * kLanes);
+      const hn::Mask<D> stays = hn::Ne(factor, hn::Zero(d));
+      gradient = hn::IfThenElseZero(stays, hn::Mul(gradient, factor));
+      dropped = hn::IfThenElseZero(stays, hn::Mul(weight, factor));
+    }
+    gradient = hn::Mul(weight, hn::Sub(gradient, hn::Set(d, mean[r])));
+    hn::StoreU(dropped, d, weights + r * kStripStride);
+    hn::StoreU(hn::IfThenElseZero(passes, gradient), d, gradients + r * kStripStride);
+  }
+}
+
+// scores[r][0..NV vectors) of R rows against a packed panel.
+template <int R, int NV>
+HWY_INLINE void PanelProduct(const float* rows, const float* panel, int64_t dim, float* scores) {
+  constexpr int kTile = std::min(R, kTileRows);
+  for (int row = 0; row < R; row += kTile) {
+    V acc[kTile][NV];
+    ZeroTile(acc);
+    TileByRows<kQueryStride>(rows + row * kQueryStride, panel, kPanel, dim, acc);
+    StoreTile(acc, scores + row * kStripStride, kStripStride);
+  }
+}
+
+// One panel (NV vectors of keys) of a strip: P and dS. Keys [full_begin, full_end) are kept by
+// every row.
 template <int R, int NV>
 HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& scratch, int64_t row,
-                              int64_t in_block, int64_t key, int64_t first_key, bool modified) {
-  const float* query = scratch.query + in_block * scratch.head_width;
-  const float* out_gradient = scratch.out_gradient + in_block * scratch.value_width;
-  float* weights = scratch.weights + in_block * scratch.stride + first_key;
-  float* gradients = scratch.score_gradients + in_block * scratch.stride + first_key;
-  {
-    V acc[R][NV];
-    ZeroTile(acc);
-    TileByRows(query, scratch.head_width, scratch.keys_transposed + first_key * head.head_dim,
-               kPanel, head.head_dim, acc);
-    StoreTile(acc, weights, scratch.stride);
-  }
-  {
-    V acc[R][NV];
-    ZeroTile(acc);
-    TileByRows(out_gradient, scratch.value_width,
-               scratch.values_transposed + first_key * head.value_dim, kPanel, head.value_dim, acc);
-    StoreTile(acc, gradients, scratch.stride);
-  }
+                              int64_t in_block, int64_t key, int64_t first_key, int64_t full_begin,
+                              int64_t full_end) {
+  float* weights = scratch.weights + in_block * kStripStride + first_key;
+  float* gradients = scratch.score_gradients + in_block * kStripStride + first_key;
+  PanelProduct<R, NV>(scratch.query + in_block * kQueryStride,
+                      scratch.keys_transposed + first_key * head.head_dim, head.head_dim, weights);
+  PanelProduct<R, NV>(scratch.out_gradient + in_block * kQueryStride,
+                      scratch.values_transposed + first_key * head.value_dim, head.value_dim,
+                      gradients);
   const float *lse = scratch.lse + in_block, *mean = scratch.mean + in_block;
+  if (key >= full_begin && key + NV * kLanes <= full_end) {
+    return WeightsAndGradients<R, NV>(head, lse, mean, weights, gradients);
+  }
   for (int v = 0; v < NV; ++v) {
-    if (modified) {
-      WeightsAndGradients<R, true>(head, row, key + v * kLanes, lse, mean, weights + v * kLanes,
-                                   gradients + v * kLanes, scratch.stride);
+    const int64_t first = key + v * kLanes, at = v * kLanes;
+    if (first >= full_begin && first + kLanes <= full_end) {
+      WeightsAndGradients<R, 1>(head, lse, mean, weights + at, gradients + at);
     } else {
-      WeightsAndGradients<R, false>(head, row, key + v * kLanes, lse, mean, weights + v * kLanes,
-                                    gradients + v * kLanes, scratch.stride);
+      ModifiedWeightsAndGradients<R>(head, row, first, lse, mean, weights + at, gradients + at);
     }
   }
 }
@@ -158,7 +172,7 @@ inline void ZeroBesideStrip(const BackwardScratch& scratch, int64_t in_block, in
   const int64_t before = std::max<int64_t>(first - kRows, 0);
   for (int64_t r = in_block; r < in_block + rows; ++r) {
     for (float* strip :
-         {scratch.weights + r * scratch.stride, scratch.score_gradients + r * scratch.stride}) {
+         {scratch.weights + r * kStripStride, scratch.score_gradients + r * kStripStride}) {
       std::fill(strip + before, strip + first, 0.0f);
       std::fill(strip + last, strip + last + kRows, 0.0f);
     }
@@ -204,20 +218,27 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
     return range;
   }
   const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite || head.drops;
-  for (int64_t vector = range.first_vector; vector < range.last_vector; vector += 2) {
-    const int64_t first_key = vector * kLanes, key = block.begin + first_key;
-    const int64_t width = vector + 1 < range.last_vector ? kPanel : kLanes;
-    const bool modified = all_modified || key < range.full_begin || key + width > range.full_end;
-    if (width == kPanel) {
-      BackwardPanel<R, 2>(head, scratch, row, in_block, key, first_key, modified);
-    } else {
-      BackwardPanel<R, 1>(head, scratch, row, in_block, key, first_key, modified);
+  const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
+  for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
+    const int64_t first = vector * kLanes, key = block.begin + first;
+    const int64_t vectors = std::min<int64_t>(kTileVectors, range.last_vector - vector);
+    if (vectors == kTileVectors) {
+      BackwardPanel<R, kTileVectors>(head, scratch, row, in_block, key, first, full_begin,
+                                     range.full_end);
+    } else if (vectors == 1) {
+      BackwardPanel<R, 1>(head, scratch, row, in_block, key, first, full_begin, range.full_end);
+    }
+    if constexpr (kTileVectors > 2) {
+      if (vectors == 2) {
+        BackwardPanel<R, 2>(head, scratch, row, in_block, key, first, full_begin, range.full_end);
+      } else if (vectors == 3) {
+        BackwardPanel<R, 3>(head, scratch, row, in_block, key, first, full_begin, range.full_end);
+      }
     }
   }
   ZeroBesideStrip(scratch, in_block, R, range);
   const int64_t first_key = range.first_vector * kLanes;
-  const Product product{scratch.score_gradients + in_block * scratch.stride + first_key,
-                        scratch.stride,
+  const Product product{scratch.score_gradients + in_block * kStripStride + first_key,
                         scratch.keys + first_key * scratch.head_width,
                         scratch.head_width,
                         std::min(range.last_vector * kLanes, block.count) - first_key,
@@ -238,13 +259,13 @@ inline void PackQueries(const BackwardHead& task, int64_t begin, int64_t rows, i
   const HeadProblem& head = task.problem;
   const int64_t head_width = scratch.head_width, value_width = scratch.value_width;
   scratch.finite_query =
-      PackRows(head.query, begin, rows, head.head_dim, head_width, scratch.query);
-  scratch.finite_out_gradient =
-      PackRows(task.out_gradient, begin, rows, head.value_dim, value_width, scratch.out_gradient);
+      PackRows(head.query, begin, rows, head.head_dim, head_width, scratch.query, kQueryStride);
+  scratch.finite_out_gradient = PackRows(task.out_gradient, begin, rows, head.value_dim,
+                                         value_width, scratch.out_gradient, kQueryStride);
   for (int64_t i = 0; i < rows; ++i) {
     const float lse = task.lse[begin + i];
     scratch.lse[i] = lse == kNegativeInfinity ? 0 : lse * kLog2E;
-    const float* gradient = scratch.out_gradient + i * value_width;
+    const float* gradient = scratch.out_gradient + i * kQueryStride;
     V sum = hn::Zero(d);
     int64_t c = 0;
     if (task.out.column_stride == 1) {
@@ -257,9 +278,10 @@ inline void PackQueries(const BackwardHead& task, int64_t begin, int64_t rows, i
     for (; c < head.value_dim; ++c) mean += gradient[c] * task.out.at(begin + i, c);
     scratch.mean[i] = mean;
   }
-  std::fill(scratch.query + rows * head_width, scratch.query + padded * head_width, 0.0f);
-  std::fill(scratch.out_gradient + rows * value_width, scratch.out_gradient + padded * value_width,
-            0.0f);
+  for (int64_t i = rows; i < padded; ++i) {
+    std::fill_n(scratch.query + i * kQueryStride, head_width, 0.0f);
+    std::fill_n(scratch.out_gradient + i * kQueryStride, value_width, 0.0f);
+  }
   std::fill(scratch.lse + rows, scratch.lse + padded, 0.0f);
   std::fill(scratch.mean + rows, scratch.mean + padded, 0.0f);
 }
@@ -277,45 +299,51 @@ inline void AddNonFiniteGradients(const BackwardHead& task, const KeyBlock& bloc
         const int64_t key = block.begin + j;
         if (!head.Keeps(begin + i, key) || head.Drops(begin + i, key)) continue;
         scratch.value_gradient[j * scratch.value_width + c] +=
-            scratch.weights[i * scratch.stride + j] * gradient;
+            scratch.weights[i * kStripStride + j] * gradient;
       }
     }
   }
 }
 
+// The strips of a query block.
+struct Strips {
+  static constexpr int64_t kMost = kQueryBlock / kRows + 2;
+  StripRange ranges[kMost];
+  int64_t first_row[kMost + 1];  // in the block; after the last one, the number of rows
+  int64_t count = 0;
+};
+
 // dK and dV of the key block += the products with one query block, in tiles of kRows keys. A tile
 // takes the rows of the strips that cover it.
-inline void AddKeyGradients(const StripRange* strips, int64_t strip_count, int64_t rows,
-                            const BackwardScratch& scratch) {
+inline void AddKeyGradients(const Strips& strips, const BackwardScratch& scratch) {
   int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
-  for (int64_t s = 0; s < strip_count; ++s) {
-    if (strips[s].empty()) continue;
-    first = std::min(first, strips[s].first_vector * kLanes);
-    last = std::max(last, strips[s].last_vector * kLanes);
+  for (int64_t s = 0; s < strips.count; ++s) {
+    if (strips.ranges[s].empty()) continue;
+    first = std::min(first, strips.ranges[s].first_vector * kLanes);
+    last = std::max(last, strips.ranges[s].last_vector * kLanes);
   }
   for (int64_t key = first; key < last; key += kRows) {
-    int64_t from = 0, to = strip_count;
+    int64_t from = 0, to = strips.count;
     const auto covers = [&](const StripRange& strip) {
       return !strip.empty() && strip.first_vector * kLanes < key + kRows &&
              strip.last_vector * kLanes > key;
     };
-    while (from < to && !covers(strips[from])) ++from;
-    while (to > from && !covers(strips[to - 1])) --to;
+    while (from < to && !covers(strips.ranges[from])) ++from;
+    while (to > from && !covers(strips.ranges[to - 1])) --to;
     if (from == to) continue;
-    const int64_t first_row = from * kRows;
-    Product product{scratch.weights + first_row * scratch.stride + key,
-                    scratch.stride,
-                    scratch.out_gradient + first_row * scratch.value_width,
-                    scratch.value_width,
-                    std::min(to * kRows, rows) - first_row,
+    const int64_t first_row = strips.first_row[from];
+    Product product{scratch.weights + first_row * kStripStride + key,
+                    scratch.out_gradient + first_row * kQueryStride,
+                    kQueryStride,
+                    strips.first_row[to] - first_row,
                     scratch.value_gradient + key * scratch.value_width,
                     scratch.value_width,
                     scratch.value_width,
                     true};
     MultiplyRows<kRows, false>(product);
-    product.a = scratch.score_gradients + first_row * scratch.stride + key;
-    product.b = scratch.query + first_row * scratch.head_width;
-    product.b_step = product.c_row = product.columns = scratch.head_width;
+    product.a = scratch.score_gradients + first_row * kStripStride + key;
+    product.b = scratch.query + first_row * kQueryStride;
+    product.c_row = product.columns = scratch.head_width;
     product.c = scratch.key_gradient + key * scratch.head_width;
     MultiplyRows<kRows, false>(product);
   }
@@ -325,26 +353,32 @@ inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, 
                                BackwardScratch& scratch) {
   const HeadProblem& head = task.problem;
   const int64_t rows = std::min(kQueryBlock, head.queries - begin);
-  const int64_t padded = RoundUp(rows, kHalfRows);
   const bool empty = RangeOfStrip(head, begin, rows, block.begin, block.count).empty();
   if (empty && block.begin > 0) return;
-  if (!empty) PackQueries(task, begin, rows, padded, scratch);
-  StripRange strips[kQueryBlock / kRows];
-  int64_t count = 0, at = 0;
-  for (; rows - at > kHalfRows; at += kRows, ++count) {
-    strips[count] = BackwardStrip<kRows>(task, block, begin + at, at, scratch);
+  if (!empty) PackQueries(task, begin, rows, RoundUp(rows, kRows), scratch);
+  Strips strips;
+  for (int64_t at = 0; at < rows; ++strips.count) {
+    strips.first_row[strips.count] = at;
+    StripRange& range = strips.ranges[strips.count];
+    const int64_t strip = StripRows(rows - at);
+    if (strip == kRows) {
+      range = BackwardStrip<kRows>(task, block, begin + at, at, scratch);
+    } else if (strip == kTileRows) {
+      range = BackwardStrip<kTileRows>(task, block, begin + at, at, scratch);
+    } else {
+      range = BackwardStrip<kTileRows / 2>(task, block, begin + at, at, scratch);
+    }
+    at += strip;
   }
-  if (at < rows) {
-    strips[count++] = BackwardStrip<kHalfRows>(task, block, begin + at, at, scratch);
-  }
+  strips.first_row[strips.count] = rows;
   if (empty) return;
   // Packed rows were needed as they are for S and dP. In the sums over queries a masked weight is
   // 0, which must not meet NaN; a NaN that is kept has made dS NaN already.
-  if (!scratch.finite_query) Sanitize(scratch.query, rows * scratch.head_width);
+  if (!scratch.finite_query) Sanitize(scratch.query, rows, kQueryStride, scratch.head_width);
   if (!scratch.finite_out_gradient) {
-    Sanitize(scratch.out_gradient, rows * scratch.value_width);
+    Sanitize(scratch.out_gradient, rows, kQueryStride, scratch.value_width);
   }
-  AddKeyGradients(strips, count, rows, scratch);
+  AddKeyGradients(strips, scratch);
   if (!scratch.finite_out_gradient) AddNonFiniteGradients(task, block, begin, rows, scratch);
 }
 
@@ -354,8 +388,9 @@ inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t co
   const KeyBlock block{begin, count, scratch.keys_transposed};
   PackTransposed(head.key, begin, count, head.head_dim, scratch.keys_transposed);
   PackTransposed(head.value, begin, count, head.value_dim, scratch.values_transposed);
-  if (!PackRows(head.key, begin, count, head.head_dim, scratch.head_width, scratch.keys)) {
-    Sanitize(scratch.keys, count * scratch.head_width);
+  if (!PackRows(head.key, begin, count, head.head_dim, scratch.head_width, scratch.keys,
+                scratch.head_width)) {
+    Sanitize(scratch.keys, count, scratch.head_width, scratch.head_width);
   }
   const int64_t gradient_keys = RoundUp(count, kPanel) + kRows;
   std::fill(scratch.key_gradient, scratch.key_gradient + gradient_keys * scratch.head_width, 0.0f);

@@ -22,8 +22,8 @@ struct ForwardScratch {
     const int64_t keys_size = RoundUp(block_keys, kPanel) * head.head_dim;
     const int64_t values_size = block_keys * value_width;
     const int64_t out_size = RoundUp(rows, kRows) * value_width;
-    const int64_t row_size = RoundUp(rows, kRows) + 2 * kLanes;
-    const int64_t query_size = RoundUp(kRows * head.head_dim, kLanes);
+    const int64_t row_size = RoundUp(RoundUp(rows, kRows) + 2 * kLanes, kLanes);
+    const int64_t query_size = kRows * kQueryStride;
     const int64_t strip_size = kRows * kStripStride;
     float* at = WorkerScratch(keys_size + values_size + out_size + 2 * row_size + query_size +
                               2 * strip_size);
@@ -72,49 +72,79 @@ void ModifyScores(const HeadProblem& head, int64_t row, int64_t key, float* scor
   }
 }
 
-// One panel of scores (unscaled) into the strip, and the running maximum of each row.
+struct StripScores {
+  const float* query;  // rows kQueryStride apart
+  int64_t row;
+  V* largest;  // of each row, lane by lane
+  int64_t replaced;
+};
+
+// NV vectors of scores (unscaled) of a panel into the strip, and the running maximum of each row.
+// Keys [full_begin, full_end) of `range` are kept by every row.
 template <int R, int NV>
-HWY_INLINE void ScorePanel(const HeadProblem& head, const float* query, int64_t query_stride,
-                           const float* keys, bool modified, int64_t row, int64_t key,
-                           float* scores, V (&largest)[R], int64_t& replaced) {
-  V acc[R][NV];
-  ZeroTile(acc);
-  TileByRows(query, query_stride, keys, kPanel, head.head_dim, acc);
-  StoreTile(acc, scores, kStripStride);
-  if (modified) {
-    for (int v = 0; v < NV; ++v) {
-      ModifyScores<R>(head, row, key + v * kLanes, scores + v * kLanes, replaced);
+HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t key,
+                           int64_t full_begin, int64_t full_end, float* scores,
+                           StripScores& strip) {
+  const D d;
+  constexpr int kTile = std::min(R, kTileRows);
+  const bool modified = key < full_begin || key + NV * kLanes > full_end;
+  for (int row = 0; row < R; row += kTile) {
+    V acc[kTile][NV];
+    ZeroTile(acc);
+    TileByRows<kQueryStride>(strip.query + row * kQueryStride, keys, kPanel, head.head_dim, acc);
+    StoreTile(acc, scores + row * kStripStride, kStripStride);
+    if (modified) continue;
+    HWY_UNROLL(8)
+    for (int r = 0; r < kTile; ++r) {
+      V largest = strip.largest[row + r];
+      HWY_UNROLL(8)
+      for (int v = 0; v < NV; ++v) largest = hn::Max(acc[r][v], largest);
+      strip.largest[row + r] = largest;
     }
-    LoadTile(scores, kStripStride, acc);
   }
-  for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < NV; ++v) largest[r] = hn::Max(acc[r][v], largest[r]);
+  if (!modified) return;
+  for (int v = 0; v < NV; ++v) {
+    const int64_t first = key + v * kLanes;
+    if (first < full_begin || first + kLanes > full_end) {
+      ModifyScores<R>(head, strip.row, first, scores + v * kLanes, strip.replaced);
+    }
+    for (int r = 0; r < R; ++r) {
+      strip.largest[r] =
+          hn::Max(hn::LoadU(d, scores + r * kStripStride + v * kLanes), strip.largest[r]);
+    }
   }
 }
 
 // Scores of rows [row, row + R) against the block; the largest of each row into `largest`.
 template <int R>
 HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
-                             const StripRange& range, int64_t row, const float* query,
-                             int64_t query_stride, ForwardScratch& scratch, float* largest) {
+                             const StripRange& range, int64_t row, ForwardScratch& scratch,
+                             float* largest) {
   const D d;
   V most[R];
   for (int r = 0; r < R; ++r) most[r] = hn::Set(d, kNegativeInfinity);
+  StripScores strip{scratch.query, row, most, 0};
   const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite;
-  for (int64_t vector = range.first_vector; vector < range.last_vector; vector += 2) {
+  const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
+  for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
     const int64_t key = block.begin + vector * kLanes;
     const float* keys = block.keys + vector * kLanes * head.head_dim;
     float* scores = scratch.strip + vector * kLanes;
-    const int64_t width = vector + 1 < range.last_vector ? kPanel : kLanes;
-    const bool modified = all_modified || key < range.full_begin || key + width > range.full_end;
-    if (width == kPanel) {
-      ScorePanel<R, 2>(head, query, query_stride, keys, modified, row, key, scores, most,
-                       scratch.replaced);
-    } else {
-      ScorePanel<R, 1>(head, query, query_stride, keys, modified, row, key, scores, most,
-                       scratch.replaced);
+    const int64_t vectors = std::min<int64_t>(kTileVectors, range.last_vector - vector);
+    if (vectors == kTileVectors) {
+      ScorePanel<R, kTileVectors>(head, keys, key, full_begin, range.full_end, scores, strip);
+    } else if (vectors == 1) {
+      ScorePanel<R, 1>(head, keys, key, full_begin, range.full_end, scores, strip);
+    }
+    if constexpr (kTileVectors > 2) {
+      if (vectors == 2) {
+        ScorePanel<R, 2>(head, keys, key, full_begin, range.full_end, scores, strip);
+      } else if (vectors == 3) {
+        ScorePanel<R, 3>(head, keys, key, full_begin, range.full_end, scores, strip);
+      }
     }
   }
+  scratch.replaced += strip.replaced;
   for (int r = 0; r < R; ++r) largest[r] = hn::GetLane(hn::MaxOfLanes(d, most[r]));
 }
 
@@ -187,19 +217,13 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
   if (range.empty()) return;
   const int64_t rows = std::min<int64_t>(R, head.queries - row);
-  const float* query = head.query.row(row);
-  int64_t query_stride = head.query.row_stride;
-  if (rows < R || head.query.column_stride != 1) {
-    for (int64_t r = 0; r < R; ++r) {
-      for (int64_t c = 0; c < head.head_dim; ++c) {
-        scratch.query[r * head.head_dim + c] = r < rows ? head.query.at(row + r, c) : 0;
-      }
-    }
-    query = scratch.query;
-    query_stride = head.head_dim;
+  const int64_t query_width = RoundUp(head.head_dim, kLanes);
+  PackRows(head.query, row, rows, head.head_dim, query_width, scratch.query, kQueryStride);
+  for (int64_t r = rows; r < R; ++r) {
+    std::fill_n(scratch.query + r * kQueryStride, query_width, 0.0f);
   }
   float largest[R], sums[R];
-  ScoreStrip<R>(head, block, range, row, query, query_stride, scratch, largest);
+  ScoreStrip<R>(head, block, range, row, scratch, largest);
   const float scale = head.scale * kLog2E;
   float* out = scratch.out + at * scratch.value_width;
   bool add = false;
@@ -222,7 +246,6 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   if (head.drops) DropStrip<R>(head, block, range, row, scratch.strip);
   const int64_t first_key = range.first_vector * kLanes;
   const Product product{scratch.strip + first_key,
-                        kStripStride,
                         scratch.values + first_key * scratch.value_width,
                         scratch.value_width,
                         std::min(range.last_vector * kLanes, block.count) - first_key,
@@ -284,13 +307,20 @@ inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
     const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin), scratch.keys};
     PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
     scratch.finite_values = PackRows(head.value, begin, block.count, head.value_dim,
-                                     scratch.value_width, scratch.values);
-    if (!scratch.finite_values) Sanitize(scratch.values, block.count * scratch.value_width);
-    int64_t at = 0;
-    for (; rows - at > kHalfRows; at += kRows) {
-      ForwardStrip<kRows>(head, block, task.begin + at, at, scratch);
+                                     scratch.value_width, scratch.values, scratch.value_width);
+    if (!scratch.finite_values)
+      Sanitize(scratch.values, block.count, scratch.value_width, scratch.value_width);
+    for (int64_t at = 0; at < rows;) {
+      const int64_t strip = StripRows(rows - at);
+      if (strip == kRows) {
+        ForwardStrip<kRows>(head, block, task.begin + at, at, scratch);
+      } else if (strip == kTileRows) {
+        ForwardStrip<kTileRows>(head, block, task.begin + at, at, scratch);
+      } else {
+        ForwardStrip<kTileRows / 2>(head, block, task.begin + at, at, scratch);
+      }
+      at += strip;
     }
-    if (at < rows) ForwardStrip<kHalfRows>(head, block, task.begin + at, at, scratch);
   }
   FinishRows(head, task, scratch);
   return scratch.replaced;

@@ -14,6 +14,7 @@
 
 #include "headlight/base/random.h"
 #include "headlight/kernels/attention/attention_fused.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,17 +30,23 @@ using V = hn::Vec<D>;
 using VU = hn::Vec<DU>;
 
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
-// A register tile is kRows x 2 vectors: all but a few of the vector registers are accumulators.
-#if HWY_TARGET == HWY_AVX2
-constexpr int kRows = 6;  // 12 of 16 registers
+// A register tile is kTileRows x kTileVectors: all but a few of the vector registers (16 of AVX2,
+// 32 of AVX-512 and NEON) hold sums.
+constexpr int kTileRows = 6;
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SCALAR
+constexpr int kTileVectors = 2;
 #else
-constexpr int kRows = 8;  // 16 of 32
+constexpr int kTileVectors = 4;
 #endif
-constexpr int kHalfRows = kRows / 2;
-constexpr int64_t kPanel = 2 * kLanes;  // keys of a packed panel
+// A strip of queries is two tiles high, so that a panel of keys is read from L1 the second time.
+constexpr int kRows = 2 * kTileRows;
+constexpr int64_t kPanel = kTileVectors * kLanes;  // keys of a packed panel
 // Floats from row to row of a score strip: no power of two, so that a column of a strip does not
-// fall into one cache set.
+// fall into one cache set; and room for zeros beside it (backward-inl.h).
 constexpr int64_t kStripStride = kKeyBlock + 16;
+// The same of packed queries and output gradients.
+constexpr int64_t kMostWidth = 256;
+constexpr int64_t kQueryStride = kMostWidth + 16;
 static_assert(kForwardRows % kRows == 0);
 
 constexpr float kLog2E = 1.44269504088896341f;
@@ -51,18 +58,26 @@ inline size_t Size(int64_t value) { return static_cast<size_t>(value); }
 
 // ---- the register tile ----
 
-// acc[r][v] += sum over t of a(r, t) * b[t][v]; a(r, t) = a[r * a_row + t].
-template <int R, int NV>
-HWY_INLINE void TileByRows(const float* HWY_RESTRICT a, int64_t a_row, const float* HWY_RESTRICT b,
-                           int64_t b_step, int64_t steps, V (&acc)[R][NV]) {
+// How far ahead of its use a row of b is fetched from L2, where packed blocks lie.
+constexpr int64_t kPrefetchSteps = 16;
+
+// acc[r][v] += sum over t of a(r, t) * b[t][v]; a(r, t) = a[r * kARow + t]. The distance of the
+// rows is a constant, so that one pointer serves them all: there are not enough registers for
+// twelve.
+template <int64_t kARow, int R, int NV>
+HWY_INLINE void TileByRows(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t b_step,
+                           int64_t steps, V (&acc)[R][NV]) {
   const D d;
   for (int64_t t = 0; t < steps; ++t) {
     V bv[NV];
     HWY_UNROLL(8)
-    for (int v = 0; v < NV; ++v) bv[v] = hn::LoadU(d, b + v * kLanes);
-    HWY_UNROLL(8)
+    for (int v = 0; v < NV; ++v) {
+      bv[v] = hn::LoadU(d, b + v * kLanes);
+      if (v * kLanes % 16 == 0) hwy::Prefetch(b + kPrefetchSteps * b_step + v * kLanes);
+    }
+    HWY_UNROLL(16)
     for (int r = 0; r < R; ++r) {
-      const V av = hn::Set(d, a[r * a_row + t]);
+      const V av = hn::Set(d, a[r * kARow + t]);
       HWY_UNROLL(8)
       for (int v = 0; v < NV; ++v) acc[r][v] = hn::MulAdd(av, bv[v], acc[r][v]);
     }
@@ -78,9 +93,12 @@ HWY_INLINE void TileByColumns(const float* HWY_RESTRICT a, int64_t a_step,
   const D d;
   for (int64_t t = 0; t < steps; ++t) {
     V bv[NV];
+    hwy::Prefetch(a + 16);  // of the next tile: rows of a lie far apart
     HWY_UNROLL(8)
-    for (int v = 0; v < NV; ++v) bv[v] = hn::LoadU(d, b + v * kLanes);
-    HWY_UNROLL(8)
+    for (int v = 0; v < NV; ++v) {
+      bv[v] = hn::LoadU(d, b + v * kLanes);
+    }
+    HWY_UNROLL(16)
     for (int r = 0; r < R; ++r) {
       const V av = hn::Set(d, a[r]);
       HWY_UNROLL(8)
@@ -94,7 +112,7 @@ HWY_INLINE void TileByColumns(const float* HWY_RESTRICT a, int64_t a_step,
 template <int R, int NV>
 HWY_INLINE void LoadTile(const float* c, int64_t c_row, V (&acc)[R][NV]) {
   const D d;
-  HWY_UNROLL(8)
+  HWY_UNROLL(16)
   for (int r = 0; r < R; ++r) {
     HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) acc[r][v] = hn::LoadU(d, c + r * c_row + v * kLanes);
@@ -104,7 +122,7 @@ HWY_INLINE void LoadTile(const float* c, int64_t c_row, V (&acc)[R][NV]) {
 template <int R, int NV>
 HWY_INLINE void ZeroTile(V (&acc)[R][NV]) {
   const D d;
-  HWY_UNROLL(8)
+  HWY_UNROLL(16)
   for (int r = 0; r < R; ++r) {
     HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) acc[r][v] = hn::Zero(d);
@@ -114,7 +132,7 @@ HWY_INLINE void ZeroTile(V (&acc)[R][NV]) {
 template <int R, int NV>
 HWY_INLINE void StoreTile(const V (&acc)[R][NV], float* c, int64_t c_row) {
   const D d;
-  HWY_UNROLL(8)
+  HWY_UNROLL(16)
   for (int r = 0; r < R; ++r) {
     HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) hn::StoreU(acc[r][v], d, c + r * c_row + v * kLanes);
@@ -123,8 +141,7 @@ HWY_INLINE void StoreTile(const V (&acc)[R][NV], float* c, int64_t c_row) {
 
 // c[r][0..columns) (+)= sum over t of a(r, t) * b[t][0..columns); columns is a multiple of kLanes.
 struct Product {
-  const float* a;
-  int64_t a_stride;  // a_row or a_step
+  const float* a;  // rows kStripStride apart
   const float* b;
   int64_t b_step;
   int64_t steps;
@@ -135,31 +152,56 @@ struct Product {
 };
 
 template <int R, int NV, bool kByRows>
-HWY_INLINE void ProductTile(const Product& p, int64_t column) {
+HWY_INLINE void ProductTile(const Product& p, int64_t row, int64_t column) {
   V acc[R][NV];
+  float* c = p.c + row * p.c_row + column;
   if (p.add) {
-    LoadTile(p.c + column, p.c_row, acc);
+    LoadTile(c, p.c_row, acc);
   } else {
     ZeroTile(acc);
   }
   if constexpr (kByRows) {
-    TileByRows(p.a, p.a_stride, p.b + column, p.b_step, p.steps, acc);
+    TileByRows<kStripStride>(p.a + row * kStripStride, p.b + column, p.b_step, p.steps, acc);
   } else {
-    TileByColumns(p.a, p.a_stride, p.b + column, p.b_step, p.steps, acc);
+    TileByColumns(p.a + row, kStripStride, p.b + column, p.b_step, p.steps, acc);
   }
-  StoreTile(acc, p.c + column, p.c_row);
+  StoreTile(acc, c, p.c_row);
 }
 
 template <int R, bool kByRows>
 HWY_NOINLINE void MultiplyRows(const Product& p) {
+  constexpr int kTile = std::min(R, kTileRows);
   int64_t column = 0;
-  for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes) {
-    ProductTile<R, 2, kByRows>(p, column);
+  for (; column + kPanel <= p.columns; column += kPanel) {
+    for (int row = 0; row < R; row += kTile) {
+      ProductTile<kTile, kTileVectors, kByRows>(p, row, column);
+    }
   }
-  if (column < p.columns) ProductTile<R, 1, kByRows>(p, column);
+  const int64_t vectors = (p.columns - column) / kLanes;
+  if constexpr (kTileVectors > 2) {
+    if (vectors == 3) {
+      for (int row = 0; row < R; row += kTile) ProductTile<kTile, 3, kByRows>(p, row, column);
+    }
+    if (vectors == 2) ProductTile<R, 2, kByRows>(p, 0, column);
+  }
+  if (vectors == 1) ProductTile<R, 1, kByRows>(p, 0, column);
+}
+
+// Rows of the next strip when `left` rows are left: whole strips, then the least padding.
+inline int64_t StripRows(int64_t left) {
+  if (left > kTileRows + kTileRows / 2) return kRows;
+  return left > kTileRows / 2 ? kTileRows : kTileRows / 2;
 }
 
 // ---- packing ----
+
+// Rows of a fused buffer lie kilobytes apart, where no hardware prefetcher follows.
+constexpr int64_t kPrefetchRows = 12;
+HWY_INLINE void PrefetchRows(const float* row, int64_t stride, int64_t rows, int64_t dim) {
+  for (int64_t r = 0; r < rows; ++r, row += stride) {
+    for (int64_t c = 0; c < dim; c += 16) hwy::Prefetch(row + c);
+  }
+}
 
 // out[panel][c][key in panel]: keys [begin, begin + count) of m, transposed, in panels of kPanel
 // keys, the last one filled up with zeros.
@@ -175,6 +217,7 @@ inline void PackTransposed(const Matrix& m, int64_t begin, int64_t count, int64_
       const float* row0 = m.row(begin + first + k);
       const float *row1 = row0 + m.row_stride, *row2 = row1 + m.row_stride;
       const float* row3 = row2 + m.row_stride;
+      PrefetchRows(row0 + kPrefetchRows * m.row_stride, m.row_stride, 4, dim);
       int64_t c = 0;
       for (; c + 4 <= dim; c += 4) {
         const auto v0 = hn::LoadU(d4, row0 + c), v1 = hn::LoadU(d4, row1 + c);
@@ -200,17 +243,18 @@ inline void PackTransposed(const Matrix& m, int64_t begin, int64_t count, int64_
   }
 }
 
-// out[row][0..padded) = rows [begin, begin + count) of m, columns past dim zero. Returns whether
-// all values are finite.
+// out[row][0..padded) = rows [begin, begin + count) of m, columns past dim zero; rows of out are
+// `stride` apart. Returns whether all values are finite.
 inline bool PackRows(const Matrix& m, int64_t begin, int64_t count, int64_t dim, int64_t padded,
-                     float* out) {
+                     float* out, int64_t stride) {
   const D d;
   const V zero = hn::Zero(d);
   V test = zero;  // 0 * x is NaN for what is not finite
-  for (int64_t i = 0; i < count; ++i, out += padded) {
+  for (int64_t i = 0; i < count; ++i, out += stride) {
     int64_t c = 0;
     if (m.column_stride == 1) {
       const float* from = m.row(begin + i);
+      PrefetchRows(from + kPrefetchRows * m.row_stride, m.row_stride, 1, dim);
       for (; c + kLanes <= dim; c += kLanes) {
         const V value = hn::LoadU(d, from + c);
         test = hn::MulAdd(value, zero, test);
@@ -229,10 +273,12 @@ inline bool PackRows(const Matrix& m, int64_t begin, int64_t count, int64_t dim,
   return hn::AllTrue(d, hn::Eq(test, zero));
 }
 
-// Replaces what is not finite by 0.
-inline void Sanitize(float* values, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    if (!std::isfinite(values[i])) values[i] = 0;
+// Replaces what is not finite by 0 in packed rows.
+inline void Sanitize(float* values, int64_t rows, int64_t stride, int64_t width) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < width; ++c) {
+      if (!std::isfinite(values[i * stride + c])) values[i * stride + c] = 0;
+    }
   }
 }
 
@@ -362,14 +408,14 @@ struct StripRange {
   bool empty() const { return first_vector >= last_vector; }
 };
 
-// first_vector is even: it begins a panel.
+// first_vector begins a panel.
 inline StripRange RangeOfStrip(const HeadProblem& head, int64_t row, int64_t rows, int64_t begin,
                                int64_t count) {
   const int64_t last = std::min(row + rows, head.queries) - 1;
   const int64_t from = std::max(head.intervals.Begin(row), begin) - begin;
   const int64_t to = std::min(head.intervals.End(last), begin + count) - begin;
   if (from >= to) return {0, 0, 0, 0};
-  return {from / kPanel * 2, (to + kLanes - 1) / kLanes, head.intervals.Begin(last),
+  return {from / kPanel * kTileVectors, (to + kLanes - 1) / kLanes, head.intervals.Begin(last),
           head.intervals.End(row)};
 }
 
