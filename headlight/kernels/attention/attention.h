@@ -62,7 +62,7 @@ struct RelativePositions {
 // Dropout on weights: each is dropped with probability `rate` (rounded to 1/65536), the others are
 // divided by 1 - rate. The draw is a pure function of (seed, layer, step, sample id, head, query,
 // key) (DropoutKeepsWeight below), so it depends on no batch slot. rate 0 is bitwise no dropout.
-struct Dropout {
+struct WeightDropout {
   double rate = 0;  // in [0, 1)
   uint64_t seed = 0;
   uint32_t layer = 0;
@@ -88,7 +88,7 @@ struct AttentionProblem {
   std::optional<double> scale;  // 1 / sqrt(head_dim) unless given; finite
   Mask mask;
   RelativePositions relative;
-  Dropout dropout;
+  WeightDropout dropout;
   NonFiniteScores nonfinite = NonFiniteScores::kPropagate;
 
   int64_t batch() const { return static_cast<int64_t>(query_offsets.size()) - 1; }
@@ -185,13 +185,13 @@ void CheckAttentionProblem(const AttentionProblem& problem);
 // its position in the sequence.
 struct DropoutStream {
   // One stream per (seed, layer, step, sample id, head).
-  DropoutStream(const Dropout& dropout, int64_t sample_id, int64_t head);
+  DropoutStream(const WeightDropout& dropout, int64_t sample_id, int64_t head);
 
   uint32_t key0, key1;
   uint32_t threshold;  // dropped when the 16-bit draw is below
 };
 bool DropoutKeepsWeight(const DropoutStream& stream, int64_t query, int64_t key);
 // What a kept weight is multiplied with: 1 / (1 - rounded rate).
-double DropoutFactor(const Dropout& dropout);
+double DropoutFactor(const WeightDropout& dropout);
 
 }  // namespace headlight

@@ -68,7 +68,7 @@ void CheckTable(const AttentionProblem& problem, const char* name, const Tensor&
 }
 
 void CheckDropout(const AttentionProblem& problem) {
-  const Dropout& dropout = problem.dropout;
+  const WeightDropout& dropout = problem.dropout;
   if (!(dropout.rate >= 0 && dropout.rate < 1)) {
     throw Error(ErrorKind::kUsage, "attention: dropout rate must be in [0, 1), found {}",
                 dropout.rate);
@@ -221,7 +221,7 @@ void CheckTableGradient(const AttentionProblem& problem, const char* name, const
 
 }  // namespace attention
 
-DropoutStream::DropoutStream(const Dropout& dropout, int64_t sample_id, int64_t head)
+DropoutStream::DropoutStream(const WeightDropout& dropout, int64_t sample_id, int64_t head)
     : threshold(DropoutThreshold(dropout.rate)) {
   // Two steps of derivation: (seed, layer) names the key, (step, sample id, head) the stream.
   const PhiloxKey seed{static_cast<uint32_t>(dropout.seed),
@@ -246,7 +246,7 @@ bool DropoutKeepsWeight(const DropoutStream& stream, int64_t query, int64_t key)
   return bits >= stream.threshold;
 }
 
-double DropoutFactor(const Dropout& dropout) {
+double DropoutFactor(const WeightDropout& dropout) {
   return 1 / (1 - DropoutThreshold(dropout.rate) / 65536.0);
 }
 

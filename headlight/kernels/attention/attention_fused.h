@@ -65,7 +65,7 @@ struct HeadProblem {
   KeepRows keep;
   RelativeTable relative_keys, relative_values;
   bool drops = false;
-  DropoutStream dropout{Dropout{}, 0, 0};
+  DropoutStream dropout{WeightDropout{}, 0, 0};
   float dropout_factor = 1;
   bool replaces_nonfinite = false;
 

@@ -128,7 +128,7 @@ void FillRow(const Operands<T>& in, int64_t sequence, int64_t head, int64_t i, R
     if (row.kept[j] != 0) row.weight[j] /= sum;
   }
   if (in.problem.dropout.rate > 0) {
-    const Dropout& dropout = in.problem.dropout;
+    const WeightDropout& dropout = in.problem.dropout;
     const DropoutStream stream(dropout, dropout.sample_ids[static_cast<size_t>(sequence)], head);
     for (size_t j = 0; j < keys; ++j) {
       const bool keeps = DropoutKeepsWeight(stream, i, static_cast<int64_t>(j));
