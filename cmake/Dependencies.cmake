@@ -14,11 +14,6 @@ pkg_check_modules(pangocairo REQUIRED IMPORTED_TARGET pangocairo cairo cairo-svg
 if(HEADLIGHT_OPENMP)
   find_package(OpenMP REQUIRED COMPONENTS CXX)
 endif()
-if(HEADLIGHT_ONEDNN)
-  # Debian's dnnl-config.cmake asks for OpenCL, which the CPU engine does not need.
-  find_library(DNNL_LIBRARY dnnl REQUIRED)
-  find_path(DNNL_INCLUDE dnnl.hpp REQUIRED)
-endif()
 find_library(LIBLINEAR_LIBRARY linear REQUIRED)
 find_path(LIBLINEAR_INCLUDE linear.h PATH_SUFFIXES liblinear REQUIRED)
 find_program(ESBUILD esbuild REQUIRED)

@@ -1,0 +1,30 @@
+#!/bin/bash
+# How many heads does a task need, and what does each learn? On built-in text, with the release build.
+# usage: tools/quickstart.sh [FOLDER]   FOLDER: for the text, the runs and the report; default runs/quickstart
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+headlight=build/release/bin/headlight
+out=${1:-runs/quickstart}
+mkdir -p "$out"
+
+show() { printf '\n$ %s\n' "$*"; "$@"; }
+
+# Passages of two seeds differ, so valid text is new text.
+show $headlight data make relations --language en --count 8000 --seed 1 --out "$out/train.jsonl"
+show $headlight data make relations --language en --count 1000 --seed 2 --out "$out/valid.jsonl"
+
+# A finished run is not trained again: a second quick start is quick.
+show $headlight compare --data "$out/train.jsonl" --valid "$out/valid.jsonl" --out "$out/compare" \
+  --heads 1,2,4,8 --dim 64 --layers 2 --batch 32 --epochs 6 --schedule linear --dropout 0 --attention-dropout 0
+
+run=$out/compare/heads-8_seed-1
+sentence=$(sed -n '1s/.*"text": *"\([^"]*\)".*/\1/p' "$out/valid.jsonl")
+show $headlight heads "$run" --gold "$out/valid.jsonl"
+show $headlight show "$run" "$sentence" --layer 1
+show $headlight show "$run" "$sentence" --format html --out "$out/attention.html"
+show $headlight show "$run" "$sentence" --format png --out "$out/attention.png"
+
+printf '\nThe report: %s\nEvery head on one sentence: %s\nYour own text: %s\n' \
+  "$PWD/$out/compare/report.html" "$PWD/$out/attention.html" \
+  "$headlight compare --data FILE --heads 1,2,4,8 --seeds 3"
