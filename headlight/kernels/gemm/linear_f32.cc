@@ -31,23 +31,23 @@ struct RowBlock {
   int64_t depth;
 };
 
-// Writes or adds the product of one panel into c; a_step is 1: rows of A as they lie.
-HWY_INLINE void MultiplyPanel(const RowBlock& block, const float* panel, int64_t width, bool add,
-                              float* c, int64_t c_row) {
+// Writes the product of one panel into c; a_step is 1: rows of A as they lie.
+HWY_INLINE void MultiplyPanel(const RowBlock& block, const float* panel, int64_t width,
+                              const float* start, bool relu, float* c, int64_t c_row) {
   const int64_t vectors = width / LanesOf(ProductTag());
   for (int64_t k = 0; k < block.depth; k += kDepthBlock) {
     const int64_t depth = std::min(kDepthBlock, block.depth - k);
+    const bool last = k + depth == block.depth;
     for (int64_t m = 0; m < block.rows; m += kTileRows) {
       MultiplyAnyTile(std::min<int64_t>(kTileRows, block.rows - m), vectors,
                       {block.a + m * block.a_row + k, block.a_row, 1, panel + k * width, depth,
-                       c + m * c_row, c_row, add || k > 0});
+                       c + m * c_row, c_row, k > 0, k == 0 ? start : nullptr, relu && last});
     }
   }
 }
 
 // What happens to a finished piece of a row: columns [column, column + count) of `row`.
 struct ForwardFinish {
-  const float* bias;  // or null
   Epilogue epilogue;
   View<float> pre_activation;  // data may be null
   View<const float> residual;  // data may be null
@@ -60,7 +60,6 @@ struct ForwardFinish {
     for (; i + lanes <= count; i += lanes) {
       const int64_t at = column + i;
       auto v = hn::LoadU(d, sums + i);
-      if (bias) v = hn::Add(v, hn::LoadU(d, bias + at));
       if (pre_activation.data) hn::StoreU(v, d, pre_activation.row(row) + at);
       v = Activate(d, v);
       if (residual.data) v = hn::Add(v, hn::LoadU(d, residual.row(row) + at));
@@ -69,7 +68,6 @@ struct ForwardFinish {
     if (i == count) return;
     const int64_t at = column + i, left = count - i;
     auto v = LoadPart(d, sums + i, left);
-    if (bias) v = hn::Add(v, LoadPart(d, bias + at, left));
     if (pre_activation.data) StorePart(d, v, pre_activation.row(row) + at, left);
     v = Activate(d, v);
     if (residual.data) v = hn::Add(v, LoadPart(d, residual.row(row) + at, left));
@@ -116,16 +114,39 @@ struct BackwardFinish {
   }
 };
 
-// All panels for the rows [begin, end) of A, each piece through `finish`.
+// All panels for the rows [begin, end) of A. Whole panels that need nothing but a bias and a ReLU
+// go straight to `direct`; other pieces through `finish`.
+struct RowsWork {
+  View<const float> a;
+  const float* packed;
+  int64_t columns;
+  const float* bias;   // or null
+  bool relu;           // for the direct way
+  View<float> direct;  // data may be null: nothing goes straight
+};
+
 template <class Finish>
-HWY_INLINE void MultiplyRows(const View<const float>& a, const float* packed, int64_t columns,
-                             int64_t begin, int64_t end, const Finish& finish) {
-  HWY_ALIGN float sums[kRowBlock * kTileVectors * hn::MaxLanes(ProductTag())];
-  const RowBlock block = {a.row(begin), a.strides[0], end - begin, a.size(1)};
-  for (int64_t column = 0; column < columns; column += PanelColumns()) {
-    const int64_t width = PanelWidth(columns, column);
-    MultiplyPanel(block, packed + column * block.depth, width, false, sums, width);
-    const int64_t count = std::min(width, columns - column);
+HWY_INLINE void MultiplyRows(const RowsWork& work, int64_t begin, int64_t end,
+                             const Finish& finish) {
+  constexpr int64_t kPanel = kTileVectors * hn::MaxLanes(ProductTag());
+  HWY_ALIGN float sums[kRowBlock * kPanel];
+  HWY_ALIGN float start[kPanel];
+  const RowBlock block = {work.a.row(begin), work.a.strides[0], end - begin, work.a.size(1)};
+  for (int64_t column = 0; column < work.columns; column += PanelColumns()) {
+    const int64_t width = PanelWidth(work.columns, column);
+    const int64_t count = std::min(width, work.columns - column);
+    const float* panel = work.packed + column * block.depth;
+    if (work.bias) {
+      std::fill_n(start, width, 0.0f);
+      std::copy_n(work.bias + column, count, start);
+    }
+    const float* from = work.bias ? start : nullptr;
+    if (work.direct.data && count == width) {
+      MultiplyPanel(block, panel, width, from, work.relu, work.direct.row(begin) + column,
+                    work.direct.strides[0]);
+      continue;
+    }
+    MultiplyPanel(block, panel, width, from, false, sums, width);
     for (int64_t m = 0; m < block.rows; ++m) finish(begin + m, column, count, sums + m * width);
   }
 }
@@ -133,12 +154,20 @@ HWY_INLINE void MultiplyRows(const View<const float>& a, const float* packed, in
 void ForwardRowsT(const Tensor& x, const Tensor& packed, const Tensor* bias,
                   const LinearForwardOptions& options, Tensor& y, int64_t begin, int64_t end) {
   ForwardFinish finish = {};
-  finish.bias = bias ? bias->data<float>() : nullptr;
   finish.epilogue = options.epilogue;
   if (options.pre_activation) finish.pre_activation = options.pre_activation->view<float>();
   if (options.residual) finish.residual = options.residual->view<float>();
   finish.y = y.view<float>();
-  MultiplyRows(x.view<float>(), packed.data<float>(), y.size(1), begin, end, finish);
+  RowsWork work = {x.view<float>(),
+                   packed.data<float>(),
+                   y.size(1),
+                   bias ? bias->data<float>() : nullptr,
+                   options.epilogue == Epilogue::kRelu,
+                   {}};
+  const bool plain =
+      options.epilogue != Epilogue::kGelu && !options.pre_activation && !options.residual;
+  if (plain) work.direct = finish.y;
+  MultiplyRows(work, begin, end, finish);
 }
 
 void BackwardInputRowsT(const Tensor& dy, const Tensor& packed,
@@ -149,7 +178,9 @@ void BackwardInputRowsT(const Tensor& dy, const Tensor& packed,
   if (options.gelu_input) finish.gelu_input = options.gelu_input->view<float>();
   finish.add = options.update == Update::kAdd;
   finish.dx = dx.view<float>();
-  MultiplyRows(dy.view<float>(), packed.data<float>(), dx.size(1), begin, end, finish);
+  RowsWork work = {dy.view<float>(), packed.data<float>(), dx.size(1), nullptr, false, {}};
+  if (!options.relu_output && !options.gelu_input && !finish.add) work.direct = finish.dx;
+  MultiplyRows(work, begin, end, finish);
 }
 
 int64_t PanelColumnsT() { return PanelColumns(); }
@@ -196,61 +227,73 @@ HWY_INLINE void AddColumnSums(const float* from, int64_t row, int64_t rows, int6
   }
 }
 
-// One tile column of the gradient: dweight[o..][first..first + count) += left^T panel.
-HWY_INLINE void AddGradientPanel(const float* left, int64_t outputs, const float* panel,
-                                 int64_t width, int64_t count, int64_t depth, float* dweight,
-                                 int64_t dweight_row) {
-  HWY_ALIGN float sums[kTileRows * kTileVectors * hn::MaxLanes(ProductTag())];
-  const int64_t vectors = width / LanesOf(ProductTag());
-  for (int64_t o = 0; o < outputs; o += kTileRows) {
-    const int64_t height = std::min<int64_t>(kTileRows, outputs - o);
-    const float* tile = left + o * depth;
-    float* target = dweight + o * dweight_row;
-    if (count == width) {
-      for (int64_t m = 0; m < height; ++m) {
-        for (int64_t n = 0; n < width; n += 16) hwy::Prefetch(target + m * dweight_row + n);
-      }
-      MultiplyAnyTile(height, vectors, {tile, 1, height, panel, depth, target, dweight_row, true});
-      continue;
-    }
-    // A panel padded with zeros must not be stored whole.
-    MultiplyAnyTile(height, vectors, {tile, 1, height, panel, depth, sums, width, false});
-    for (int64_t m = 0; m < height; ++m) {
-      for (int64_t n = 0; n < count; ++n) target[m * dweight_row + n] += sums[m * width + n];
+// A block of the gradient is summed up in panels of its own ([panel][outputs][width], in L2): a
+// stride of whole pages, as gradients have, would collide in the caches.
+struct GradientPanel {
+  const float* left;  // dy, in groups
+  int64_t outputs;
+  const float* right;  // x
+  int64_t width;
+  int64_t depth;
+  bool add;
+  float* sums;
+};
+
+HWY_INLINE void MultiplyGradientPanel(const GradientPanel& work) {
+  const int64_t vectors = work.width / LanesOf(ProductTag());
+  for (int64_t group = 0; group < work.outputs; group += kLeftGroup) {
+    const int64_t end = std::min(work.outputs, group + kLeftGroup);
+    for (int64_t o = group; o < end; o += kTileRows) {
+      MultiplyAnyTile(
+          std::min<int64_t>(kTileRows, end - o), vectors,
+          {work.left + group * work.depth + o - group, 1, kLeftGroup, work.right, work.depth,
+           work.sums + o * work.width, work.width, work.add, nullptr, false});
     }
   }
 }
 
-// dweight[o_begin..o_end)[i_begin..i_end) and, where i_begin is 0, dbias[o_begin..o_end).
+HWY_INLINE void AddTo(const float* from, int64_t count, float* to) {
+  const ProductTag d;
+  MapArrays(d, to, from, count, to, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+}
+
+int64_t GradientWorkspaceT(int64_t outputs, int64_t inputs) {
+  return PackedSize(kLinearChunkRows, inputs) + kLinearChunkRows * RoundUp(outputs, kLeftGroup) +
+         PackedSize(outputs, inputs);
+}
+
+// dweight[out_begin..out_end)[in_begin..in_end) and, where in_begin is 0,
+// dbias[out_begin..out_end).
 void BackwardWeightBlockT(const internal::GradientBlock& block) {
   const View<const float> x = block.x.view<float>();
   const View<const float> dy = block.dy.view<float>();
   const View<float> dweight = block.dweight.view<float>();
   const int64_t outputs = block.out_end - block.out_begin;
   const int64_t inputs = block.in_end - block.in_begin;
-  float* packed_x = block.workspace;
-  float* packed_dy = packed_x + PackedSize(kDepthBlock, inputs);
-  static_assert(kDepthBlock == kLinearChunkRows);
-  for (int64_t t = 0; t < x.size(0); t += kDepthBlock) {
-    const int64_t depth = std::min(kDepthBlock, x.size(0) - t);
+  float* right = block.workspace;
+  float* left = right + PackedSize(kLinearChunkRows, inputs);
+  float* sums = left + kLinearChunkRows * RoundUp(outputs, kLeftGroup);
+  for (int64_t t = 0; t < x.size(0); t += kLinearChunkRows) {
+    const int64_t depth = std::min(kLinearChunkRows, x.size(0) - t);
     const float* dy_block = dy.row(t) + block.out_begin;
-    PackLeftTransposed(dy_block, dy.strides[0], depth, outputs, packed_dy);
+    PackLeftTransposed(dy_block, dy.strides[0], depth, outputs, left);
     for (int64_t i = 0; i < inputs; i += PanelColumns()) {
       const int64_t width = PanelWidth(inputs, i);
-      float* panel = packed_x + i * depth;
+      float* panel = right + i * depth;
       PackPanel(x.row(t) + block.in_begin, x.strides[0], depth, inputs, i, panel);
-      AddGradientPanel(packed_dy, outputs, panel, width, std::min(width, inputs - i), depth,
-                       dweight.row(block.out_begin) + block.in_begin + i, dweight.strides[0]);
+      MultiplyGradientPanel({left, outputs, panel, width, depth, t > 0, sums + i * outputs});
     }
     if (block.dbias && block.in_begin == 0) {
       AddColumnSums(dy_block, dy.strides[0], depth, outputs, block.dbias + block.out_begin);
     }
   }
-}
-
-int64_t GradientWorkspaceT(int64_t outputs, int64_t inputs) {
-  // The left side's copies may not run over: 6 floats at a time, exactly.
-  return PackedSize(kDepthBlock, inputs) + kDepthBlock * outputs;
+  for (int64_t i = 0; i < inputs; i += PanelColumns()) {
+    const int64_t width = PanelWidth(inputs, i);
+    for (int64_t o = 0; o < outputs; ++o) {
+      AddTo(sums + i * outputs + o * width, std::min(width, inputs - i),
+            dweight.row(block.out_begin + o) + block.in_begin + i);
+    }
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -275,9 +318,12 @@ namespace {
 // As kRowBlock of the vector code; a task of less than one block where there are few rows.
 constexpr int64_t kRowsPerTask = 96;
 
-int64_t RowGrain(int64_t rows) {
-  // Whole tiles of 6, and a task for every thread where there are rows for it.
-  const int64_t share = (rows + NumThreads() - 1) / NumThreads();
+// Under this many multiply-adds a task costs less than waking a thread for it.
+constexpr int64_t kLeastWork = 250000;
+
+int64_t RowGrain(int64_t rows, int64_t in, int64_t out) {
+  // Whole tiles of 6, and a task for every thread where there is work for it.
+  const int64_t share = std::max((rows + NumThreads() - 1) / NumThreads(), kLeastWork / (in * out));
   return std::clamp<int64_t>((share + 5) / 6 * 6, 6, kRowsPerTask);
 }
 
@@ -323,17 +369,19 @@ void PackLinearF32(const Tensor& weight, PackedLinear::Use use, PackedLinear::La
 void LinearForwardF32(const Tensor& x, const PackedLinear& weight, const Tensor* bias,
                       const LinearForwardOptions& options, Tensor& y) {
   const Tensor& packed = weight.layout()->forward;
-  ParallelForRange(x.size(0), RowGrain(x.size(0)), [&](int64_t begin, int64_t end, int) {
-    HWY_DYNAMIC_DISPATCH(ForwardRowsT)(x, packed, bias, options, y, begin, end);
-  });
+  ParallelForRange(x.size(0), RowGrain(x.size(0), x.size(1), y.size(1)),
+                   [&](int64_t begin, int64_t end, int) {
+                     HWY_DYNAMIC_DISPATCH(ForwardRowsT)(x, packed, bias, options, y, begin, end);
+                   });
 }
 
 void LinearBackwardInputF32(const Tensor& dy, const PackedLinear& weight,
                             const LinearBackwardInputOptions& options, Tensor& dx) {
   const Tensor& packed = weight.layout()->backward;
-  ParallelForRange(dy.size(0), RowGrain(dy.size(0)), [&](int64_t begin, int64_t end, int) {
-    HWY_DYNAMIC_DISPATCH(BackwardInputRowsT)(dy, packed, options, dx, begin, end);
-  });
+  ParallelForRange(dy.size(0), RowGrain(dy.size(0), dx.size(1), dy.size(1)),
+                   [&](int64_t begin, int64_t end, int) {
+                     HWY_DYNAMIC_DISPATCH(BackwardInputRowsT)(dy, packed, options, dx, begin, end);
+                   });
 }
 
 // Blocks of the gradient, so that threads own disjoint outputs; how they are cut does not enter the
@@ -344,9 +392,10 @@ void LinearBackwardWeightF32(const Tensor& x, const Tensor& dy, Tensor& dweight,
   const int64_t in_part = PartSize(in, 256, 64);
   const int64_t in_parts = (in + in_part - 1) / in_part;
   // At least a block for every thread, as far as that leaves blocks worth packing for.
-  const int64_t wanted = (NumThreads() + in_parts - 1) / in_parts;
-  const int64_t most = std::clamp<int64_t>((out + wanted - 1) / wanted, 48, 132);
-  const int64_t out_part = PartSize(out, most, 6);
+  const bool small = x.size(0) * in * out < kLeastWork;
+  const int64_t wanted = small ? 1 : (NumThreads() + in_parts - 1) / in_parts;
+  const int64_t most = std::clamp<int64_t>((out + wanted - 1) / wanted, 48, 256);
+  const int64_t out_part = PartSize(out, most, 16);
   const int64_t out_parts = (out + out_part - 1) / out_part;
   const int64_t size = HWY_DYNAMIC_DISPATCH(GradientWorkspaceT)(out_part, in_part);
   Tensor workspace =

@@ -80,28 +80,39 @@ void BackwardWeightRow(const Tensor& x_tensor, const Tensor& dy_tensor, Tensor& 
   bias = static_cast<T>(static_cast<double>(bias) + sum);
 }
 
+// Runs body(i) for each i in [0, count): in parallel, unless that is not worth it.
+template <typename Body>
+void ForEach(int64_t count, int64_t work, const Body& body) {
+  constexpr int64_t kLeastWork = 100000;  // multiply-adds
+  if (work < kLeastWork) {
+    for (int64_t i = 0; i < count; ++i) body(i);
+  } else {
+    ParallelFor(count, [&](int64_t i, int) { body(i); });
+  }
+}
+
 }  // namespace
 
 void LinearForward(const Tensor& x, const Tensor& weight, const Tensor* bias,
                    const LinearForwardOptions& options, Tensor& y) {
   DispatchFloat(x.dtype(), [&]<typename T>() {
-    ParallelFor(x.size(0),
-                [&](int64_t row, int) { ForwardRow<T>(x, weight, bias, options, y, row); });
+    ForEach(x.size(0), x.size(0) * weight.elements(),
+            [&](int64_t row) { ForwardRow<T>(x, weight, bias, options, y, row); });
   });
 }
 
 void LinearBackwardInput(const Tensor& dy, const Tensor& weight,
                          const LinearBackwardInputOptions& options, Tensor& dx) {
   DispatchFloat(dy.dtype(), [&]<typename T>() {
-    ParallelFor(dy.size(0),
-                [&](int64_t row, int) { BackwardInputRow<T>(dy, weight, options, dx, row); });
+    ForEach(dy.size(0), dy.size(0) * weight.elements(),
+            [&](int64_t row) { BackwardInputRow<T>(dy, weight, options, dx, row); });
   });
 }
 
 void LinearBackwardWeight(const Tensor& x, const Tensor& dy, Tensor& dweight, Tensor* dbias) {
   DispatchFloat(x.dtype(), [&]<typename T>() {
-    ParallelFor(dy.size(1),
-                [&](int64_t o, int) { BackwardWeightRow<T>(x, dy, dweight, dbias, o); });
+    ForEach(dy.size(1), x.size(0) * dweight.elements(),
+            [&](int64_t o) { BackwardWeightRow<T>(x, dy, dweight, dbias, o); });
   });
 }
 

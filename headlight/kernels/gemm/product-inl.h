@@ -6,8 +6,8 @@
 // lies in L1 and a block of A in L2.
 //
 // Same bits: an element of C is, for each kDepthBlock of k in ascending order, one chain of fused
-// multiply-adds from zero, and these are added up in order. Nothing else enters: not the tile an
-// element falls into, not its neighbours, not the number of rows.
+// multiply-adds (from zero; the first from `start`), and these are added up in order. Nothing else
+// enters: not the tile an element falls into, not its neighbours, not the number of rows.
 #if defined(HEADLIGHT_KERNELS_GEMM_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADLIGHT_KERNELS_GEMM_PRODUCT_INL_H_
 #undef HEADLIGHT_KERNELS_GEMM_PRODUCT_INL_H_
@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "headlight/kernels/activation/activation-inl.h"
 #include "headlight/kernels/vector-inl.h"
 #include "hwy/highway.h"
 
@@ -35,7 +36,7 @@ inline constexpr int kTileVectors = 4;
 inline constexpr int kTileVectors = 2;
 #endif
 inline constexpr int kTileRows = 6;
-inline constexpr int64_t kDepthBlock = 128;
+inline constexpr int64_t kDepthBlock = 256;
 
 using ProductTag = hn::ScalableTag<float>;
 using ProductVector = hn::Vec<ProductTag>;
@@ -51,7 +52,9 @@ struct TileWork {
   int64_t depth;
   float* c;
   int64_t c_row;
-  bool add;  // to what is in c
+  bool add;            // to what is in c
+  const float* start;  // [width], what the chains of every row start from; null: zeros
+  bool relu;           // on the way out
 };
 
 template <size_t... kVector>
@@ -110,6 +113,17 @@ HWY_INLINE void ZeroAll(ProductTag d, ProductVector* sums, std::index_sequence<k
   ((sums[kIndex] = hn::Zero(d)), ...);
 }
 
+template <size_t kVectors, size_t... kRow>
+HWY_INLINE void StartAll(ProductTag d, const float* start, ProductVector* sums,
+                         std::index_sequence<kRow...>) {
+  (LoadRow(d, start, sums + kRow * kVectors, std::make_index_sequence<kVectors>()), ...);
+}
+
+template <size_t... kIndex>
+HWY_INLINE void ReluAll(ProductTag d, ProductVector* sums, std::index_sequence<kIndex...>) {
+  ((sums[kIndex] = Relu(d, sums[kIndex])), ...);
+}
+
 // Fold expressions rather than loops: sums must stay in registers at every optimisation level.
 template <size_t kRows, size_t kVectors>
 HWY_NOINLINE void MultiplyTile(const TileWork& work) {
@@ -117,7 +131,11 @@ HWY_NOINLINE void MultiplyTile(const TileWork& work) {
   const auto rows = std::make_index_sequence<kRows>();
   ProductVector sums[kRows * kVectors];
   ProductVector b[kVectors];
-  ZeroAll(d, sums, std::make_index_sequence<kRows * kVectors>());
+  if (work.start) {
+    StartAll<kVectors>(d, work.start, sums, rows);
+  } else {
+    ZeroAll(d, sums, std::make_index_sequence<kRows * kVectors>());
+  }
   const float* HWY_RESTRICT from_a = work.a;
   const float* HWY_RESTRICT from_b = work.b;
   const int64_t a_row = work.a_row;
@@ -130,6 +148,7 @@ HWY_NOINLINE void MultiplyTile(const TileWork& work) {
     from_b += width;
   }
   if (work.add) AddTile<kVectors>(d, work, sums, rows);
+  if (work.relu) ReluAll(d, sums, std::make_index_sequence<kRows * kVectors>());
   StoreTile<kVectors>(d, work, sums, rows);
 }
 
@@ -215,25 +234,22 @@ HWY_INLINE void PackPanelTransposed(const float* from, int64_t row, int64_t dept
   }
 }
 
-// A(m, k) = from[k * row + m] for m in [0, rows), as [tile of kTileRows][depth][kTileRows]; the
-// last tile has its own, smaller height.
+// A(m, k) = from[k * row + m] for m in [0, rows), as [group of kLeftGroup][depth][kLeftGroup]:
+// whole lines are copied, and the tiles of a group read them with a_row = 1, a_step = kLeftGroup.
+inline constexpr int64_t kLeftGroup = 16;
+
 HWY_INLINE void PackLeftTransposed(const float* from, int64_t row, int64_t depth, int64_t rows,
                                    float* to) {
-  constexpr int64_t kStep = 16;
-  for (int64_t k0 = 0; k0 < depth; k0 += kStep) {
-    const int64_t k1 = std::min(depth, k0 + kStep);
-    for (int64_t m = 0; m < rows; m += kTileRows) {
-      const int64_t height = std::min<int64_t>(kTileRows, rows - m);
-      float* tile = to + m * depth;
-      if (height == kTileRows) {
-        for (int64_t k = k0; k < k1; ++k) {
-          std::copy_n(from + k * row + m, kTileRows, tile + k * kTileRows);
-        }
-      } else {
-        for (int64_t k = k0; k < k1; ++k) {
-          std::copy_n(from + k * row + m, height, tile + k * height);
-        }
-      }
+  const ProductTag d;
+  const int64_t lanes = LanesOf(d);
+  for (int64_t m = 0; m < rows; m += kLeftGroup) {
+    const int64_t present = std::min(kLeftGroup, rows - m);
+    for (int64_t k = 0; k < depth; ++k) {
+      const float* source = from + k * row + m;
+      float* target = to + m * depth + k * kLeftGroup;
+      int64_t n = 0;
+      for (; n + lanes <= present; n += lanes) hn::StoreU(hn::LoadU(d, source + n), d, target + n);
+      if (n < present) StorePart(d, LoadPart(d, source + n, present - n), target + n, present - n);
     }
   }
 }
