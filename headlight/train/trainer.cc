@@ -457,9 +457,10 @@ std::optional<RunResult> CheckExisting(const TrainConfig& config, const RunPaths
     return std::nullopt;
   }
   if (existing == OnExisting::kRefuse) {
-    throw Error(ErrorKind::kUsage,
-                "run directory {}: holds a run already; resume or replace it, or name another directory",
-                paths.root);
+    throw Error(
+        ErrorKind::kUsage,
+        "run directory {}: holds a run already; resume or replace it, or name another directory",
+        paths.root);
   }
   const std::vector<std::string> differing = DifferingChoices(ReadConfig(paths), config);
   if (!differing.empty()) {
