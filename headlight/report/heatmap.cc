@@ -29,8 +29,7 @@ struct Look {
 };
 
 constexpr double kMargin = 14;
-constexpr double kSlant = -52;        // of token labels that do not fit over their column
-constexpr int64_t kMaxSquares = 160;  // tokens; more are drawn as an image
+constexpr int64_t kMaxSquares = 6000;  // weights in a picture; more are drawn as images
 constexpr double kBarWidth = 12;
 
 Look SingleLook(double n) {
