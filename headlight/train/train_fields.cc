@@ -18,10 +18,8 @@ using internal::TextsField;
 #define HEADLIGHT_MEMBER(member) \
   [](auto& c) -> auto& { return c.member; }
 
-constexpr double kMost = 1e9;           // of counts
-constexpr FieldRange kCount{0, kMost};  // 0 stands for "none" or "automatic"
+constexpr double kMost = 1e9;  // of counts
 constexpr FieldRange kPositive{1, kMost};
-constexpr FieldRange kShare{0, 1};
 constexpr FieldRange kBelowOne{0, 0.999999};
 
 void AddDataFields(std::vector<ConfigField>& fields) {
