@@ -38,7 +38,8 @@ double PeakMiB(const RunResult& result, std::string_view tag) {
 // Tags of the runs, "total" last.
 std::vector<std::string> MemoryTags(const Comparison& comparison) {
   std::vector<std::string> tags;
-  for (const auto& [name, bytes] : comparison.rows.front().runs.front().result.peak_bytes) {
+  for (const auto& entry : comparison.rows.front().runs.front().result.peak_bytes) {
+    const std::string& name = entry.first;
     const bool used = std::any_of(comparison.rows.begin(), comparison.rows.end(),
                                   [&name](const ComparedChoices& row) {
                                     return PeakMiB(row.runs.front().result, name) >= 0.05;
