@@ -29,7 +29,7 @@ bool Keeps(const AttentionProblem& problem, int64_t sequence, int64_t head, int6
   const int64_t place =
       mask.causal == Mask::Causal::kAlignedToEnd ? query + range.keys - range.queries : query;
   if (mask.causal != Mask::Causal::kNone && key > place) return false;
-  if (mask.window && (key < place - mask.window->left || key > place + mask.window->right)) {
+  if (mask.window && (place - key > mask.window->left || key - place > mask.window->right)) {
     return false;
   }
   if (!mask.key_lengths.empty() && key >= mask.key_lengths[static_cast<size_t>(sequence)]) {

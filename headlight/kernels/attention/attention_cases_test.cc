@@ -1,0 +1,512 @@
+// Behaviours that users of other libraries were bitten by, each with its kind: masks of nothing,
+// alignment, windows, hidden NaN, dropout, ragged edges, bitwise equality.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "headlight/base/error.h"
+#include "headlight/base/threads.h"
+#include "headlight/kernels/attention/attention_compare_test-inl.h"
+
+namespace headlight {
+namespace {
+
+using namespace attention_test;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Options F32(std::vector<Lengths> lengths, int64_t dim = 8) {
+  Options options;
+  options.lengths = std::move(lengths);
+  options.head_dim = options.value_dim = dim;
+  options.dtype = DType::kF32;
+  return options;
+}
+
+// Zero scores (every kept key weighs the same), and value j in each column of key j.
+Case ZeroScores(Lengths lengths) {
+  Case made = MakeCase(F32({lengths}));
+  made.inputs.query.FillZero();
+  const View<float> value = made.inputs.value.view<float>();
+  for (int64_t j = 0; j < value.size(0); ++j) {
+    for (int64_t c = 0; c < value.size(2); ++c) value(j, 0, c) = static_cast<float>(j);
+  }
+  return made;
+}
+
+// Fused on every ISA, and the reference.
+void ExpectRows(const Case& made, const std::vector<float>& rows) {
+  const auto check = [&](const AttentionOutputs& outputs) {
+    const View<const float> out = outputs.out.view<float>();
+    for (int64_t i = 0; i < out.size(0); ++i) {
+      for (int64_t c = 0; c < out.size(2); ++c) {
+        // Rounding of one division and of sums of small integers.
+        EXPECT_NEAR(out(i, 0, c), rows[static_cast<size_t>(i)], 1e-6f * (1 + rows.back())) << i;
+      }
+    }
+  };
+  check(RunReference(made).outputs);
+  OnEveryIsa([&] { check(RunFused(made).outputs); });
+}
+
+TEST(AttentionCases, CausalAlignment) {
+  Case made = ZeroScores({2, 4});
+  made.problem.mask.causal = Mask::Causal::kAlignedToStart;
+  ExpectRows(made, {0, 0.5f});
+  made.problem.mask.causal = Mask::Causal::kAlignedToEnd;
+  ExpectRows(made, {1, 1.5f});
+  Case longer = ZeroScores({4, 2});
+  longer.problem.mask.causal = Mask::Causal::kAlignedToEnd;
+  ExpectRows(longer, {0, 0, 0, 0.5f});
+  const Results results = RunFused(longer);
+  EXPECT_EQ(results.outputs.lse.view<float>()(0, 0), -kInfinity);
+  EXPECT_EQ(results.outputs.lse.view<float>()(0, 1), -kInfinity);
+}
+
+TEST(AttentionCases, WindowCountsItsOwnKey) {
+  Case made = ZeroScores({6, 6});
+  made.problem.mask.window = Mask::Window{2, 0};
+  ExpectRows(made, {0, 0.5f, 1, 2, 3, 4});
+  made.problem.mask.window = Mask::Window{1, 1};
+  ExpectRows(made, {0.5f, 1, 2, 3, 4, 4.5f});
+  // Wider than anything, up to the largest number there is.
+  made.problem.mask.window = Mask::Window{INT64_MAX, INT64_MAX};
+  ExpectRows(made, {2.5f, 2.5f, 2.5f, 2.5f, 2.5f, 2.5f});
+}
+
+TEST(AttentionCases, LateRowsWhoseFirstKeyBlocksAreMasked) {
+  Case window = MakeCase(F32({{640, 640}}, 4));
+  window.problem.mask.window = Mask::Window{9, 0};
+  const Results want = RunReference(window);
+  Case keep = window;
+  keep.problem.mask.window.reset();
+  AddKeep(keep, 0, 1);
+  for (int64_t i = 0; i < 640; ++i) {
+    for (int64_t j = std::max<int64_t>(0, i - 9); j <= i; ++j) {
+      keep.keep[static_cast<size_t>(i * 640 + j)] = 1;
+    }
+  }
+  OnEveryIsa([&] {
+    const Results by_window = RunFused(window), by_keep = RunFused(keep);
+    EXPECT_EQ(CompareWithReference(window, by_window, want), "");
+    // The same mask said in two ways gives the same bits.
+    EXPECT_TRUE(SameBits(by_window.outputs.out, by_keep.outputs.out));
+    EXPECT_TRUE(SameBits(by_window.gradients.key, by_keep.gradients.key));
+  });
+}
+
+// A row with nothing to attend to, by each kind of mask: out 0, lse -inf, gradients 0.
+TEST(AttentionCases, NothingToAttendTo) {
+  for (int64_t n : {1, 7, 40}) {
+    std::vector<Case> cases(3, MakeCase(F32({{n, n}, {n, n}})));
+    AddKeep(cases[0], 1, 1);
+    std::fill_n(cases[0].keep.begin(), n * n, uint8_t{0});
+    cases[0].problem.mask.keep.data = cases[0].keep.data();
+    cases[1].problem.mask.key_lengths = {0, n};
+    cases[2].problem.mask.causal = Mask::Causal::kAlignedToEnd;
+    cases[2].problem.key_offsets = {0, 0, n};
+    for (Tensor* tensor : {&cases[2].inputs.key, &cases[2].inputs.value}) {
+      *tensor = tensor->Slice(0, 0, n);
+    }
+    for (const Case& made : cases) {
+      const Results want = RunReference(made);
+      OnEveryIsa([&] {
+        const Results got = RunFused(made);
+        EXPECT_EQ(CompareWithReference(made, got, want), "");
+        for (int64_t i = 0; i < n; ++i) {
+          EXPECT_EQ(got.outputs.lse.view<float>()(0, i), -kInfinity);
+          for (int64_t c = 0; c < 8; ++c) {
+            EXPECT_EQ(got.outputs.out.view<float>()(i, 0, c), 0);
+            EXPECT_EQ(got.gradients.query.view<float>()(i, 0, c), 0);
+          }
+        }
+      });
+    }
+  }
+}
+
+TEST(AttentionCases, MaskedNaNAndInfinityNeverLeak) {
+  for (float poison : {kNaN, kInfinity, -kInfinity}) {
+    Case made = ZeroScores({2, 2});
+    AddKeep(made, 1, 1);
+    made.keep = {1, 0, 1, 0};
+    made.problem.mask.keep.data = made.keep.data();
+    for (int64_t c = 0; c < 8; ++c) {
+      made.inputs.key.view<float>()(1, 0, c) = poison;
+      made.inputs.value.view<float>()(1, 0, c) = poison;
+    }
+    ExpectRows(made, {0, 0});
+  }
+}
+
+// Poison in keys, values, queries and output gradients of a random mask: what it may not reach has
+// the same bits as without it, forward and backward.
+TEST(AttentionCases, PoisonReachesOnlyWhoKeepsIt) {
+  const int64_t n = 45, bad = 20;
+  for (float poison : {kNaN, kInfinity}) {
+    for (double rate : {0.0, 0.3}) {
+      Case clean = MakeCase(F32({{n, n}}, 12));
+      AddKeep(clean, 0.5, 4);
+      clean.problem.dropout.rate = rate;
+      Case dirty = clean;
+      dirty.problem.mask.keep.data = dirty.keep.data();
+      for (Tensor* tensor :
+           {&dirty.inputs.query, &dirty.inputs.key, &dirty.inputs.value, &dirty.out_gradient}) {
+        *tensor = tensor->Clone(MemoryTag::kOther);
+        tensor->view<float>()(bad, 0, 3) = poison;
+      }
+      OnEveryIsa([&] {
+        const Results a = RunFused(clean), b = RunFused(dirty);
+        const View<const float> x = a.outputs.out.view<float>(), y = b.outputs.out.view<float>();
+        int reached = 0;
+        std::vector<bool> row_reached(static_cast<size_t>(n));
+        for (int64_t i = 0; i < n; ++i) {
+          const bool keeps = clean.keep[static_cast<size_t>(i * n + bad)] != 0 || i == bad;
+          row_reached[static_cast<size_t>(i)] = keeps;
+          for (int64_t c = 0; c < 12; ++c) {
+            if (!keeps) {
+              EXPECT_EQ(x(i, 0, c), y(i, 0, c)) << i;
+            }
+            reached += std::isfinite(y(i, 0, c)) ? 0 : 1;
+          }
+        }
+        EXPECT_GT(reached, 0);
+        for (int64_t j = 0; j < n; ++j) {
+          bool touched = j == bad;
+          for (int64_t i = 0; i < n; ++i) {
+            touched |= row_reached[static_cast<size_t>(i)] &&
+                       clean.keep[static_cast<size_t>(i * n + j)] != 0;
+          }
+          for (int64_t c = 0; c < 12 && !touched; ++c) {
+            EXPECT_EQ(a.gradients.key.view<float>()(j, 0, c),
+                      b.gradients.key.view<float>()(j, 0, c));
+            EXPECT_EQ(a.gradients.value.view<float>()(j, 0, c),
+                      b.gradients.value.view<float>()(j, 0, c));
+          }
+        }
+        for (int64_t i = 0; i < n; ++i) {
+          for (int64_t c = 0; c < 12 && !row_reached[static_cast<size_t>(i)]; ++c) {
+            EXPECT_EQ(a.gradients.query.view<float>()(i, 0, c),
+                      b.gradients.query.view<float>()(i, 0, c));
+          }
+        }
+      });
+    }
+  }
+}
+
+// Keys past key_lengths, and the rows of other sequences around one, hold NaN.
+TEST(AttentionCases, PoisonedSurroundings) {
+  Case made = MakeCase(F32({{9, 30}, {17, 17}, {5, 5}}, 12));
+  made.problem.mask.key_lengths = {21, 17, 5};
+  const Results clean = RunFused(made);
+  const auto poison = [](Tensor& tensor, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      for (int64_t c = 0; c < tensor.size(2); ++c) tensor.view<float>()(i, 0, c) = kNaN;
+    }
+  };
+  poison(made.inputs.key, 21, 30);
+  poison(made.inputs.value, 21, 30);
+  poison(made.inputs.query, 26, 31);  // all of the third sequence
+  poison(made.inputs.key, 47, 52);
+  poison(made.inputs.value, 47, 52);
+  OnEveryIsa([&] {
+    const Results got = RunFused(made);
+    for (int64_t i = 0; i < 26; ++i) {
+      for (int64_t c = 0; c < 12; ++c) {
+        ASSERT_TRUE(std::isfinite(got.outputs.out.view<float>()(i, 0, c)));
+        ASSERT_TRUE(std::isfinite(got.gradients.query.view<float>()(i, 0, c)));
+      }
+    }
+    for (int64_t j = 0; j < 47; ++j) {
+      ASSERT_TRUE(std::isfinite(got.gradients.key.view<float>()(j, 0, 0)));
+      ASSERT_TRUE(std::isfinite(got.gradients.value.view<float>()(j, 0, 0)));
+    }
+    EXPECT_TRUE(std::isnan(got.outputs.out.view<float>()(30, 0, 0)));
+  });
+  const Results again = RunFused(made);
+  EXPECT_TRUE(SameBits(clean.outputs.out.Slice(0, 0, 26), again.outputs.out.Slice(0, 0, 26)));
+  EXPECT_TRUE(SameBits(clean.gradients.key.Slice(0, 0, 47), again.gradients.key.Slice(0, 0, 47)));
+}
+
+TEST(AttentionCases, UnmaskedNonFiniteScoresComeOutAsNaN) {
+  for (float poison : {kNaN, kInfinity}) {
+    Case made = MakeCase(F32({{20, 20}}, 8));
+    made.inputs.query.view<float>()(4, 0, 0) = poison;
+    made.inputs.key.view<float>()(7, 0, 0) = 1;
+    OnEveryIsa([&] {
+      const Results got = RunFused(made);
+      EXPECT_TRUE(std::isnan(got.outputs.out.view<float>()(4, 0, 0)));
+      EXPECT_TRUE(std::isfinite(got.outputs.out.view<float>()(3, 0, 0)));
+    });
+    const auto found = FindNonFiniteScore(made.problem, made.inputs);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->query, 4);
+    EXPECT_EQ(found->key, 0);
+  }
+  const Case finite = MakeCase(F32({{9, 9}}, 8));
+  EXPECT_FALSE(FindNonFiniteScore(finite.problem, finite.inputs).has_value());
+}
+
+// A left-padded row: causal, key 0 hidden, scores about -20.
+TEST(AttentionCases, PaddedKeyUnderLowScores) {
+  Case made = MakeCase(F32({{2, 2}}));
+  for (int64_t c = 0; c < 8; ++c) {
+    made.inputs.query.view<float>()(1, 0, c) = -2.66f;
+    made.inputs.key.view<float>()(1, 0, c) = 2.66f;
+  }
+  made.problem.mask.causal = Mask::Causal::kAlignedToStart;
+  AddKeep(made, 1, 1);
+  made.keep = {0, 0, 0, 1};
+  made.problem.mask.keep.data = made.keep.data();
+  AttentionOutputs outputs = MakeOutputs(made);
+  outputs.weights.push_back({0, 0, {}});
+  AttentionForward(made.problem, made.inputs, outputs);
+  EXPECT_NEAR(outputs.lse.view<float>()(0, 1), -20, 0.5);
+  EXPECT_EQ(Values(outputs.weights[0].weights), (std::vector<double>{0, 0, 0, 1}));
+  for (int64_t c = 0; c < 8; ++c) {
+    EXPECT_EQ(outputs.out.view<float>()(1, 0, c), made.inputs.value.view<float>()(1, 0, c));
+  }
+}
+
+TEST(AttentionCases, EmptySequences) {
+  for (const auto& lengths : std::vector<std::vector<Lengths>>{
+           {{0, 0}, {5, 5}, {0, 0}}, {{0, 4}, {3, 3}}, {{4, 0}, {3, 3}}, {{0, 0}}, {}}) {
+    const Case made = MakeCase(F32(lengths));
+    const Results want = RunReference(made);
+    OnEveryIsa([&] { EXPECT_EQ(CompareWithReference(made, RunFused(made), want), ""); });
+  }
+}
+
+TEST(AttentionCases, DropoutRateZeroIsNoDropout) {
+  Case made = MakeCase(F32({{33, 33}, {5, 5}}));
+  const Results plain = RunFused(made);
+  made.problem.dropout.seed = 5;
+  made.problem.dropout.layer = 3;
+  made.problem.dropout.sample_ids.clear();
+  const Results zero = RunFused(made);
+  EXPECT_TRUE(SameBits(plain.outputs.out, zero.outputs.out));
+  EXPECT_TRUE(SameBits(plain.gradients.key, zero.gradients.key));
+}
+
+TEST(AttentionCases, DropoutShareAndIndependence) {
+  Dropout dropout;
+  dropout.rate = 0.3;
+  const int64_t n = 400;
+  std::set<std::vector<bool>> streams;
+  const auto draw = [&](int64_t sample, int64_t head) {
+    const DropoutStream stream(dropout, sample, head);
+    std::vector<bool> kept;
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        kept.push_back(DropoutKeepsWeight(stream, i, j));
+        count += kept.back() ? 1 : 0;
+      }
+    }
+    // Five standard errors of a share of n^2 draws.
+    EXPECT_NEAR(static_cast<double>(count) / static_cast<double>(n * n), 0.7,
+                5 * std::sqrt(0.21 / static_cast<double>(n * n)));
+    streams.insert(kept);
+  };
+  draw(1, 0);
+  draw(1, 1);
+  draw(2, 0);
+  dropout.step = 1;
+  draw(1, 0);
+  dropout.layer = 1;
+  draw(1, 0);
+  dropout.seed = 1;
+  draw(1, 0);
+  EXPECT_EQ(streams.size(), 6u);
+}
+
+TEST(AttentionCases, WeightsAreBeforeDropoutAndAskingChangesNothing) {
+  Options options = F32({{20, 20}, {7, 7}});
+  options.heads = options.kv_heads = 8;
+  Case made = MakeCase(options);
+  made.problem.dropout.rate = 0.5;
+  AttentionOutputs plain = MakeOutputs(made), asked = MakeOutputs(made);
+  asked.weights.push_back({0, 3, {}});
+  AttentionForward(made.problem, made.inputs, plain);
+  AttentionForward(made.problem, made.inputs, asked);
+  EXPECT_TRUE(SameBits(plain.out, asked.out));
+  const View<const float> weights = asked.weights[0].weights.view<float>();
+  for (int64_t i = 0; i < 20; ++i) {
+    float sum = 0;
+    for (int64_t j = 0; j < 20; ++j) sum += weights(i, j);
+    EXPECT_NEAR(sum, 1, 1e-6);
+  }
+  made.problem.dropout.rate = 0;
+  AttentionOutputs undropped = MakeOutputs(made);
+  undropped.weights.push_back({0, 3, {}});
+  AttentionForward(made.problem, made.inputs, undropped);
+  EXPECT_TRUE(SameBits(undropped.weights[0].weights, asked.weights[0].weights));
+}
+
+TEST(AttentionCases, StatisticsSumUpTheWeights) {
+  Options options = F32({{20, 20}, {7, 7}});
+  options.heads = options.kv_heads = 3;
+  Case made = MakeCase(options);
+  made.problem.mask.causal = Mask::Causal::kAlignedToStart;
+  AttentionOutputs outputs = MakeOutputs(made);
+  outputs.statistics = HeadStatistics{};
+  outputs.statistics->heads = {2, 0};
+  outputs.statistics->key_set.assign(27, 0);
+  outputs.statistics->key_set[0] = outputs.statistics->key_set[20] = 1;  // first tokens
+  outputs.weights.push_back({1, 2, {}});
+  AttentionForward(made.problem, made.inputs, outputs);
+  const View<const float> weights = outputs.weights[0].weights.view<float>();
+  const HeadStatistics& statistics = *outputs.statistics;
+  for (int64_t i = 0; i < 7; ++i) {
+    double entropy = 0, distance = 0, absolute = 0;
+    int64_t largest = 0;
+    for (int64_t j = 0; j <= i; ++j) {
+      const double w = static_cast<double>(weights(i, j));
+      entropy -= w * std::log(w);
+      distance += w * static_cast<double>(j - i);
+      absolute += w * static_cast<double>(i - j);
+      if (weights(i, j) > weights(i, largest)) largest = j;
+    }
+    const int64_t token = 20 + i;
+    EXPECT_NEAR(statistics.entropy.view<float>()(0, token), entropy, 1e-5);
+    EXPECT_NEAR(statistics.distance.view<float>()(0, token), distance, 1e-5);
+    EXPECT_NEAR(statistics.absolute_distance.view<float>()(0, token), absolute, 1e-5);
+    EXPECT_NEAR(statistics.largest_weight.view<float>()(0, token), weights(i, largest), 1e-6);
+    EXPECT_EQ(statistics.largest_key.view<int32_t>()(0, token), largest);
+    EXPECT_NEAR(statistics.set_mass.view<float>()(0, token), weights(i, 0), 1e-6);
+  }
+}
+
+// ---- the same bits ----
+
+Case SameBitsCase(const std::vector<Lengths>& lengths, double rate) {
+  Options options = F32(lengths, 24);
+  options.heads = 4;
+  options.kv_heads = 2;
+  Case made = MakeCase(options);
+  made.problem.mask.causal = Mask::Causal::kAlignedToEnd;
+  made.problem.dropout.rate = rate;
+  return made;
+}
+
+TEST(AttentionSameBits, AnyNumberOfThreadsAndAnyRun) {
+  const int threads = NumThreads();
+  for (double rate : {0.0, 0.2}) {
+    const Case made = SameBitsCase({{40, 40}, {1, 1}, {530, 530}, {65, 65}, {16, 16}}, rate);
+    SetNumThreads(1);
+    const Results first = RunFused(made);
+    for (int run = 0; run < 10; ++run) {
+      SetNumThreads(run % 3 + 1);
+      const Results again = RunFused(made);
+      EXPECT_TRUE(SameBits(first.outputs.out, again.outputs.out));
+      EXPECT_TRUE(SameBits(first.outputs.lse, again.outputs.lse));
+      EXPECT_TRUE(SameBits(first.gradients.query, again.gradients.query));
+      EXPECT_TRUE(SameBits(first.gradients.key, again.gradients.key));
+      EXPECT_TRUE(SameBits(first.gradients.value, again.gradients.value));
+    }
+  }
+  SetNumThreads(threads);
+}
+
+// Sequence s of a batch as a batch of its own.
+Case Alone(const Case& made, int64_t s) {
+  Case alone = made;
+  const size_t at = static_cast<size_t>(s);
+  const int64_t q0 = made.problem.query_offsets[at], q1 = made.problem.query_offsets[at + 1];
+  const int64_t k0 = made.problem.key_offsets[at], k1 = made.problem.key_offsets[at + 1];
+  alone.problem.query_offsets = {0, q1 - q0};
+  alone.problem.key_offsets = {0, k1 - k0};
+  alone.problem.dropout.sample_ids = {made.problem.dropout.sample_ids[at]};
+  alone.inputs = {made.inputs.query.Slice(0, q0, q1), made.inputs.key.Slice(0, k0, k1),
+                  made.inputs.value.Slice(0, k0, k1)};
+  alone.out_gradient = made.out_gradient.Slice(0, q0, q1);
+  return alone;
+}
+
+TEST(AttentionSameBits, AnyBatchComposition) {
+  for (double rate : {0.0, 0.2}) {
+    const Case made =
+        SameBitsCase({{40, 40}, {3, 70}, {1, 1}, {530, 530}, {65, 30}, {16, 16}}, rate);
+    OnEveryIsa([&] {
+      const Results together = RunFused(made);
+      for (int64_t s = 0; s < made.problem.batch(); ++s) {
+        const size_t at = static_cast<size_t>(s);
+        const int64_t q0 = made.problem.query_offsets[at], q1 = made.problem.query_offsets[at + 1];
+        const int64_t k0 = made.problem.key_offsets[at], k1 = made.problem.key_offsets[at + 1];
+        const Results alone = RunFused(Alone(made, s));
+        EXPECT_TRUE(SameBits(together.outputs.out.Slice(0, q0, q1), alone.outputs.out));
+        EXPECT_TRUE(SameBits(together.outputs.lse.Slice(1, q0, q1), alone.outputs.lse));
+        EXPECT_TRUE(SameBits(together.gradients.query.Slice(0, q0, q1), alone.gradients.query));
+        EXPECT_TRUE(SameBits(together.gradients.key.Slice(0, k0, k1), alone.gradients.key));
+        EXPECT_TRUE(SameBits(together.gradients.value.Slice(0, k0, k1), alone.gradients.value));
+      }
+    });
+  }
+}
+
+// Padding a sequence and hiding the padding by key lengths changes no bit of its rows.
+TEST(AttentionSameBits, PaddingBehindKeyLengths) {
+  const Case made = MakeCase(F32({{37, 90}}, 24));
+  Case shorter = made;
+  shorter.problem.key_offsets = {0, 61};
+  shorter.inputs.key = made.inputs.key.Slice(0, 0, 61);
+  shorter.inputs.value = made.inputs.value.Slice(0, 0, 61);
+  Case padded = made;
+  padded.problem.mask.key_lengths = {61};
+  OnEveryIsa([&] {
+    const Results a = RunFused(shorter), b = RunFused(padded);
+    EXPECT_TRUE(SameBits(a.outputs.out, b.outputs.out));
+    EXPECT_TRUE(SameBits(a.gradients.query, b.gradients.query));
+    EXPECT_TRUE(SameBits(a.gradients.key, b.gradients.key.Slice(0, 0, 61)));
+    EXPECT_EQ(LargestMagnitude(Values(b.gradients.key.Slice(0, 61, 90))), 0);
+  });
+}
+
+// ---- what is refused ----
+
+TEST(AttentionErrors, BadProblemsAreRefusedWithTheirRule) {
+  const Case good = MakeCase(F32({{5, 5}}));
+  const auto expect = [&](const std::function<void(Case&)>& spoil, ErrorKind kind,
+                          const std::string& part) {
+    Case bad = good;
+    spoil(bad);
+    AttentionOutputs outputs;
+    try {
+      AttentionForward(bad.problem, bad.inputs, outputs);
+      ADD_FAILURE() << part;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind) << error.what();
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  using K = ErrorKind;
+  expect([](Case& c) { c.problem.query_offsets = {}; }, K::kShape, "query_offsets");
+  expect([](Case& c) { c.problem.key_offsets = {0, 5, 4}; }, K::kShape, "key_offsets");
+  expect(
+      [](Case& c) {
+        c.problem.heads = 3;
+        c.problem.kv_heads = 2;
+      },
+      K::kShape, "divide");
+  expect([](Case& c) { c.problem.head_dim = 4; }, K::kShape, "query must be f32 [5, 1, 4]");
+  expect([](Case& c) { c.problem.dtype = DType::kF64; }, K::kShape, "query must be f64");
+  expect([](Case& c) { c.problem.scale = kNaN; }, K::kUsage, "scale");
+  expect([](Case& c) { c.problem.dropout.rate = 1; }, K::kUsage, "rate");
+  expect([](Case& c) { c.problem.dropout = {0.5, 1, 0, 0, {}}; }, K::kShape, "sample ids");
+  expect([](Case& c) { c.problem.mask.key_lengths = {6}; }, K::kShape, "key length");
+  expect([](Case& c) { c.problem.mask.window = Mask::Window{-1, 0}; }, K::kUsage, "window");
+}
+
+TEST(AttentionPlans, SayTheKernelAndWhyNotABetterOne) {
+  Case made = MakeCase(F32({{5, 5}}));
+  EXPECT_EQ(PlanAttention(made.problem).kernel, std::string("fused f32 ") + IsaName(SelectedIsa()));
+  made.problem.head_dim = 300;
+  const AttentionPlan plan = PlanAttention(made.problem);
+  EXPECT_EQ(plan.kernel, "reference f32");
+  EXPECT_NE(plan.ToString().find("head_dim is 300"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace headlight
