@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -147,29 +148,115 @@ void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs
   for (int64_t count : replaced) outputs.replaced_scores += count;
 }
 
-void BackwardFused(const AttentionProblem& problem, const AttentionInputs& inputs,
-                   const AttentionOutputs& outputs, const Tensor& out_gradient,
-                   AttentionGradients& gradients) {
-  const std::vector<Share> shares =
-      SplitIntoShares(problem, problem.kv_heads, std::numeric_limits<int64_t>::max() / 2);
-  const int64_t group = problem.heads / problem.kv_heads;
-  ParallelFor(static_cast<int64_t>(shares.size()), [&](int64_t number, int) {
-    const Share& share = shares[static_cast<size_t>(number)];
-    const SequenceRange range = RangeOf(problem, share.sequence);
-    std::vector<BackwardHead> heads(static_cast<size_t>(group));
-    for (int64_t kv_head = share.first_head; kv_head < share.last_head; ++kv_head) {
-      for (int64_t h = 0; h < group; ++h) {
-        const int64_t head = kv_head * group + h;
-        heads[static_cast<size_t>(h)] = {ProblemOf(problem, inputs, share.sequence, head),
-                                         HeadOf(outputs.out, range.query_begin, head),
-                                         HeadOf(out_gradient, range.query_begin, head),
-                                         LseOf(outputs.lse, range.query_begin, head),
-                                         HeadOf(gradients.query, range.query_begin, head)};
-      }
-      FusedBackward({heads.data(), group, HeadOf(gradients.key, range.key_begin, kv_head),
-                     HeadOf(gradients.value, range.key_begin, kv_head)});
+// Gradients of the tables of relative positions: each head of each sequence sums its own, then they
+// are added in the order of sequences and heads. A wave of sequences at a time bounds the memory.
+class TableGradients {
+ public:
+  TableGradients(const AttentionProblem& problem, AttentionGradients& gradients)
+      : heads_(problem.heads) {
+    for (Tensor* total : {&gradients.relative_keys, &gradients.relative_values}) {
+      if (total->empty()) continue;
+      tables_.push_back({total, total->size(1) * total->size(2), {}});
+      sequence_floats_ += heads_ * tables_.back().floats;
     }
-  });
+  }
+
+  // Sequences of one wave.
+  int64_t WaveOf(int64_t batch) const {
+    constexpr int64_t kMostFloats = 4 << 20;  // 16 MiB
+    if (sequence_floats_ == 0) return batch;
+    return std::clamp<int64_t>(kMostFloats / sequence_floats_, 1, std::max<int64_t>(batch, 1));
+  }
+
+  void BeginWave(int64_t sequences) {
+    sequences_ = sequences;
+    for (Table& table : tables_) {
+      table.sums =
+          Tensor::Zeros({sequences * heads_, table.floats}, DType::kF32, MemoryTag::kWorkspace);
+    }
+  }
+
+  // The sums of one head of the wave's sequence; none when `total` is not a wanted gradient.
+  MutableMatrix Of(const Tensor& total, int64_t sequence, int64_t head) {
+    for (Table& table : tables_) {
+      if (table.total != &total) continue;
+      float* sums = table.sums.data<float>() + (sequence * heads_ + head) * table.floats;
+      return {sums, total.size(2), 1};
+    }
+    return {};
+  }
+
+  void EndWave() {
+    for (Table& table : tables_) {
+      Tensor& total = *table.total;
+      const int64_t width = total.size(2);
+      ParallelFor(total.size(1), [&](int64_t row, int) {
+        for (int64_t s = 0; s < sequences_ * heads_; ++s) {
+          const int64_t head = total.size(0) == 1 ? 0 : s % heads_;
+          const float* from = table.sums.data<float>() + s * table.floats + row * width;
+          float* to = total.data<float>() + head * total.stride(0) + row * total.stride(1);
+          for (int64_t c = 0; c < width; ++c) to[c] += from[c];
+        }
+      });
+    }
+  }
+
+ private:
+  struct Table {
+    Tensor* total;
+    int64_t floats;  // of one head
+    Tensor sums;     // [wave * heads, floats]
+  };
+  int64_t heads_, sequences_ = 0, sequence_floats_ = 0;
+  std::vector<Table> tables_;
+};
+
+struct BackwardOperands {
+  const AttentionProblem& problem;
+  const AttentionInputs& inputs;
+  const AttentionOutputs& outputs;
+  const Tensor& out_gradient;
+  AttentionGradients& gradients;
+};
+
+void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_begin,
+                   TableGradients& tables) {
+  const SequenceRange range = RangeOf(in.problem, share.sequence);
+  const int64_t group = in.problem.heads / in.problem.kv_heads;
+  const int64_t in_wave = share.sequence - wave_begin;
+  std::vector<BackwardHead> heads(static_cast<size_t>(group));
+  for (int64_t kv_head = share.first_head; kv_head < share.last_head; ++kv_head) {
+    for (int64_t h = 0; h < group; ++h) {
+      const int64_t head = kv_head * group + h;
+      heads[static_cast<size_t>(h)] = {ProblemOf(in.problem, in.inputs, share.sequence, head),
+                                       HeadOf(in.outputs.out, range.query_begin, head),
+                                       HeadOf(in.out_gradient, range.query_begin, head),
+                                       LseOf(in.outputs.lse, range.query_begin, head),
+                                       HeadOf(in.gradients.query, range.query_begin, head),
+                                       tables.Of(in.gradients.relative_keys, in_wave, head),
+                                       tables.Of(in.gradients.relative_values, in_wave, head)};
+    }
+    FusedBackward({heads.data(), group, HeadOf(in.gradients.key, range.key_begin, kv_head),
+                   HeadOf(in.gradients.value, range.key_begin, kv_head)});
+  }
+}
+
+void BackwardFused(const BackwardOperands& in) {
+  TableGradients tables(in.problem, in.gradients);
+  const int64_t batch = in.problem.batch(), wave = tables.WaveOf(batch);
+  const std::vector<Share> shares =
+      SplitIntoShares(in.problem, in.problem.kv_heads, std::numeric_limits<int64_t>::max() / 2);
+  for (int64_t begin = 0; begin < batch; begin += wave) {
+    std::vector<Share> now;
+    std::copy_if(shares.begin(), shares.end(), std::back_inserter(now), [&](const Share& share) {
+      return share.sequence >= begin && share.sequence < begin + wave;
+    });
+    tables.BeginWave(std::min(wave, batch - begin));
+    ParallelFor(static_cast<int64_t>(now.size()), [&](int64_t number, int) {
+      BackwardShare(in, now[static_cast<size_t>(number)], begin, tables);
+    });
+    tables.EndWave();
+  }
 }
 
 // Why the fused kernels do not run; empty when they do.
@@ -181,9 +268,6 @@ std::string FusedRefusal(const AttentionProblem& problem) {
   if (problem.head_dim > 256 || problem.value_dim > 256) {
     return fmt::format("head_dim is {} and value_dim {}, must be at most 256", problem.head_dim,
                        problem.value_dim);
-  }
-  if (!problem.relative.keys.empty() || !problem.relative.values.empty()) {
-    return "relative positions";
   }
   if (std::max(problem.query_tokens(), problem.key_tokens()) >= int64_t{1} << 31) {
     return "more than 2^31 tokens";
@@ -241,7 +325,7 @@ void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& i
     return AttentionBackwardReference(problem, inputs, out_gradient, gradients);
   }
   CheckGradients(problem, out_gradient, gradients);
-  BackwardFused(problem, inputs, outputs, out_gradient, gradients);
+  BackwardFused({problem, inputs, outputs, out_gradient, gradients});
 }
 
 }  // namespace headlight

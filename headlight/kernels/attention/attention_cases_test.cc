@@ -291,7 +291,7 @@ TEST(AttentionCases, DropoutRateZeroIsNoDropout) {
 }
 
 TEST(AttentionCases, DropoutShareAndIndependence) {
-  Dropout dropout;
+  WeightDropout dropout;
   dropout.rate = 0.3;
   const int64_t n = 400;
   std::set<std::vector<bool>> streams;

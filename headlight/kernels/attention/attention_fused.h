@@ -97,6 +97,8 @@ struct BackwardHead {
   Matrix out, out_gradient;
   const float* lse = nullptr;
   MutableMatrix query_gradient;
+  // Tables of this head and sequence, added to; data == nullptr: unwanted.
+  MutableMatrix relative_key_gradient, relative_value_gradient;
 };
 // All query heads of one key/value head of one sequence.
 struct BackwardTask {

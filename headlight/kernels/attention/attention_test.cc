@@ -182,6 +182,34 @@ TEST(Attention, Dropout) {
   ExpectLikeReference(made);
 }
 
+TEST(Attention, RelativePositions) {
+  for (int64_t longest : {4, 70}) {  // with and without clamping
+    Options options = F32(AwkwardLengths(), 16);
+    options.heads = options.kv_heads = 2;
+    options.value_dim = 24;
+    options.relative_max = longest;
+    ExpectLikeReference(MakeCase(options));
+    options.kv_heads = 1;
+    Case mixed = MakeCase(options);
+    mixed.problem.mask.causal = Mask::Causal::kAlignedToEnd;
+    mixed.problem.mask.window = Mask::Window{9, 0};
+    mixed.problem.dropout.rate = 0.2;
+    ExpectLikeReference(mixed);
+    Case keys_only = MakeCase(options);
+    keys_only.problem.relative.values = Tensor();
+    ExpectLikeReference(keys_only);
+  }
+}
+
+TEST(Attention, RelativePositionsPastTheKeyBlock) {
+  Options options = F32({{530, 530}, {50, 1031}}, 8);
+  options.relative_max = 300;
+  ExpectLikeReference(MakeCase(options));
+  Case window = MakeCase(options);
+  window.problem.mask.window = Mask::Window{40, 40};
+  ExpectLikeReference(window);
+}
+
 TEST(Attention, LargeScores) {
   // Scores of magnitude 1e4: without subtracting the maximum they overflow.
   Options options = F32({{40, 40}, {5, 600}}, 32);

@@ -5,6 +5,8 @@
 //   dV += P^T dO              dP = dO V^T
 //   dS = P * (dP - D)         dQ = scale * dS K        dK += scale * dS^T Q
 //
+// Relative keys and values add products in distance order (relative-inl.h) to each of these.
+//
 // With dropout factors F: dV += (P F)^T dO and dS = P * (dP F - D). (Dao et al. 2022, appendix
 // B.4.)
 
@@ -15,7 +17,7 @@
 #define HEADLIGHT_KERNELS_ATTENTION_BACKWARD_INL_H_
 #endif
 
-#include "headlight/kernels/attention/tile-inl.h"
+#include "headlight/kernels/attention/relative-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlight {
@@ -55,11 +57,30 @@ struct BackwardScratch {
                              &mean};
     int64_t total = 0;
     for (int64_t size : sizes) total += RoundUp(size, 16);
+    const int64_t table_keys = block_keys, queries = kQueryBlock;
+    const bool relative =
+        head.relative_keys.rows.data != nullptr || head.relative_values.rows.data != nullptr;
+    const int64_t distances = PackedTable::Count(queries, table_keys) + kRows;
+    const int64_t relative_sizes[] = {kRows * kDistanceStride, kRows * kDistanceStride,
+                                      kRows * kStripStride, distances * head_width,
+                                      distances * value_width};
+    float** const relative_parts[] = {&key_products, &value_products, &moved, &key_table_sums,
+                                      &value_table_sums};
+    for (int64_t size : relative_sizes) total += relative ? RoundUp(size, 16) : 0;
+    total += PackedTable::Floats(head.relative_keys, head.head_dim, queries, table_keys) +
+             PackedTable::Floats(head.relative_values, head.value_dim, queries, table_keys);
     float* at = WorkerScratch(total);
     for (size_t i = 0; i < std::size(sizes); ++i) {
       *parts[i] = at;
       at += RoundUp(sizes[i], 16);
     }
+    for (size_t i = 0; relative && i < std::size(relative_sizes); ++i) {
+      *relative_parts[i] = at;
+      at += RoundUp(relative_sizes[i], 16);
+    }
+    key_table = PackedTable::Place(head.relative_keys, head.head_dim, queries, table_keys, &at);
+    value_table =
+        PackedTable::Place(head.relative_values, head.value_dim, queries, table_keys, &at);
   }
 
   int64_t head_width, value_width;
@@ -70,6 +91,11 @@ struct BackwardScratch {
   float *query, *out_gradient, *weights, *score_gradients;
   float* query_gradient;  // of a strip
   float *lse, *mean;      // of the query block: lse times log2 e, and D
+  // Relative positions: tables of the query and key block; products of a strip; a strip in distance
+  // order; gradients by distance.
+  PackedTable key_table, value_table;
+  float *key_products = nullptr, *value_products = nullptr, *moved = nullptr;
+  float *key_table_sums = nullptr, *value_table_sums = nullptr;
   bool finite_query = true, finite_out_gradient = true;
 };
 
@@ -140,10 +166,18 @@ HWY_INLINE void PanelProduct(const float* rows, const float* panel, int64_t dim,
 
 // One panel (NV vectors of keys) of a strip: P and dS. Keys [full_begin, full_end) are kept by
 // every row.
+struct BackwardPanels {
+  int64_t row, in_block;           // of the strip's first row
+  int64_t full_begin, full_end;    // keys
+  int64_t strip_begin;             // first key of the strip, in the block
+  int64_t key_place, value_place;  // of that key in the products with relative positions
+};
+
 template <int R, int NV>
-HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& scratch, int64_t row,
-                              int64_t in_block, int64_t key, int64_t first_key, int64_t full_begin,
-                              int64_t full_end) {
+HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& scratch,
+                              const BackwardPanels& strip, int64_t key, int64_t first_key) {
+  const int64_t row = strip.row, in_block = strip.in_block;
+  const int64_t full_begin = strip.full_begin, full_end = strip.full_end;
   float* weights = scratch.weights + in_block * kStripStride + first_key;
   float* gradients = scratch.score_gradients + in_block * kStripStride + first_key;
   PanelProduct<R, NV>(scratch.query + in_block * kQueryStride,
@@ -151,6 +185,14 @@ HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& sc
   PanelProduct<R, NV>(scratch.out_gradient + in_block * kQueryStride,
                       scratch.values_transposed + first_key * head.value_dim, head.value_dim,
                       gradients);
+  if (scratch.key_table.present()) {
+    AddProducts<R>(scratch.key_products, strip.key_place + first_key - strip.strip_begin, NV,
+                   weights);
+  }
+  if (scratch.value_table.present()) {
+    AddProducts<R>(scratch.value_products, strip.value_place + first_key - strip.strip_begin, NV,
+                   gradients);
+  }
   const float *lse = scratch.lse + in_block, *mean = scratch.mean + in_block;
   if (key >= full_begin && key + NV * kLanes <= full_end) {
     return WeightsAndGradients<R, NV>(head, lse, mean, weights, gradients);
@@ -218,26 +260,43 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
     return range;
   }
   const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite || head.drops;
-  const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
+  const int64_t first_key = range.first_vector * kLanes;
+  const int64_t keys = range.last_vector * kLanes - first_key;
+  BackwardPanels strip{row,
+                       in_block,
+                       all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin,
+                       range.full_end,
+                       first_key,
+                       0,
+                       0};
+  const StripDistances distances = DistancesOf(row, R, block.begin + first_key, keys);
+  if (scratch.key_table.present()) {
+    strip.key_place =
+        DistanceProducts<R>(scratch.key_table, distances, scratch.query + in_block * kQueryStride,
+                            scratch.key_products);
+  }
+  if (scratch.value_table.present()) {
+    strip.value_place =
+        DistanceProducts<R>(scratch.value_table, distances,
+                            scratch.out_gradient + in_block * kQueryStride, scratch.value_products);
+  }
   for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
     const int64_t first = vector * kLanes, key = block.begin + first;
     const int64_t vectors = std::min<int64_t>(kTileVectors, range.last_vector - vector);
     if (vectors == kTileVectors) {
-      BackwardPanel<R, kTileVectors>(head, scratch, row, in_block, key, first, full_begin,
-                                     range.full_end);
+      BackwardPanel<R, kTileVectors>(head, scratch, strip, key, first);
     } else if (vectors == 1) {
-      BackwardPanel<R, 1>(head, scratch, row, in_block, key, first, full_begin, range.full_end);
+      BackwardPanel<R, 1>(head, scratch, strip, key, first);
     }
     if constexpr (kTileVectors > 2) {
       if (vectors == 2) {
-        BackwardPanel<R, 2>(head, scratch, row, in_block, key, first, full_begin, range.full_end);
+        BackwardPanel<R, 2>(head, scratch, strip, key, first);
       } else if (vectors == 3) {
-        BackwardPanel<R, 3>(head, scratch, row, in_block, key, first, full_begin, range.full_end);
+        BackwardPanel<R, 3>(head, scratch, strip, key, first);
       }
     }
   }
   ZeroBesideStrip(scratch, in_block, R, range);
-  const int64_t first_key = range.first_vector * kLanes;
   const Product product{scratch.score_gradients + in_block * kStripStride + first_key,
                         scratch.keys + first_key * scratch.head_width,
                         scratch.head_width,
@@ -247,6 +306,10 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
                         scratch.head_width,
                         false};
   MultiplyRows<R, true>(product);
+  if (scratch.key_table.present()) {
+    MoveToDistances<R>(product.a, keys, scratch.moved);
+    AddTableRows<R>(scratch.key_table, distances, scratch.moved, scratch.query_gradient);
+  }
   WriteGradient(scratch.query_gradient, scratch.head_width, rows, head.head_dim, head.scale,
                 !first_block, task.query_gradient, row);
   return range;
@@ -298,8 +361,12 @@ inline void AddNonFiniteGradients(const BackwardHead& task, const KeyBlock& bloc
       for (int64_t j = 0; j < block.count; ++j) {
         const int64_t key = block.begin + j;
         if (!head.Keeps(begin + i, key) || head.Drops(begin + i, key)) continue;
-        scratch.value_gradient[j * scratch.value_width + c] +=
-            scratch.weights[i * kStripStride + j] * gradient;
+        const float added = scratch.weights[i * kStripStride + j] * gradient;
+        scratch.value_gradient[j * scratch.value_width + c] += added;
+        if (task.relative_value_gradient.data != nullptr) {
+          const int64_t distance = key - (begin + i) - scratch.value_table.origin;
+          scratch.value_table_sums[distance * scratch.value_width + c] += added;
+        }
       }
     }
   }
@@ -349,13 +416,68 @@ inline void AddKeyGradients(const Strips& strips, const BackwardScratch& scratch
   }
 }
 
+// What one strip adds to the gradients of the tables, by distance.
+template <int R>
+HWY_NOINLINE void AddTableGradients(const BackwardHead& task, const BackwardScratch& scratch,
+                                    const StripRange& range, int64_t block_begin, int64_t row,
+                                    int64_t in_block) {
+  if (range.empty()) return;
+  const int64_t first_key = range.first_vector * kLanes;
+  const int64_t keys = range.last_vector * kLanes - first_key;
+  const StripDistances distances = DistancesOf(row, R, block_begin + first_key, keys);
+  const int64_t rows = std::min<int64_t>(R, task.problem.queries - row);
+  const int64_t at = in_block * kStripStride + first_key;
+  if (task.relative_key_gradient.data != nullptr) {
+    MoveToDistances<R>(scratch.score_gradients + at, keys, scratch.moved);
+    AddToDistances(scratch.key_table, distances, rows, scratch.moved,
+                   scratch.query + in_block * kQueryStride, scratch.key_table_sums);
+  }
+  if (task.relative_value_gradient.data != nullptr) {
+    MoveToDistances<R>(scratch.weights + at, keys, scratch.moved);
+    AddToDistances(scratch.value_table, distances, rows, scratch.moved,
+                   scratch.out_gradient + in_block * kQueryStride, scratch.value_table_sums);
+  }
+}
+
+inline void ClearTableGradients(const BackwardScratch& scratch) {
+  if (scratch.key_table.present()) {
+    std::fill_n(scratch.key_table_sums, (scratch.key_table.count + kRows) * scratch.head_width,
+                0.0f);
+  }
+  if (scratch.value_table.present()) {
+    std::fill_n(scratch.value_table_sums, (scratch.value_table.count + kRows) * scratch.value_width,
+                0.0f);
+  }
+}
+
+inline void FoldTableGradients(const BackwardHead& task, const BackwardScratch& scratch) {
+  const HeadProblem& head = task.problem;
+  if (task.relative_key_gradient.data != nullptr) {
+    FoldIntoTable(scratch.key_table, head.relative_keys, scratch.key_table_sums, head.scale,
+                  task.relative_key_gradient);
+  }
+  if (task.relative_value_gradient.data != nullptr) {
+    FoldIntoTable(scratch.value_table, head.relative_values, scratch.value_table_sums, 1,
+                  task.relative_value_gradient);
+  }
+}
+
 inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, int64_t begin,
                                BackwardScratch& scratch) {
   const HeadProblem& head = task.problem;
   const int64_t rows = std::min(kQueryBlock, head.queries - begin);
   const bool empty = RangeOfStrip(head, begin, rows, block.begin, block.count).empty();
   if (empty && block.begin > 0) return;
-  if (!empty) PackQueries(task, begin, rows, RoundUp(rows, kRows), scratch);
+  if (!empty) {
+    PackQueries(task, begin, rows, RoundUp(rows, kRows), scratch);
+    if (scratch.key_table.present()) {
+      scratch.key_table.Pack(head.relative_keys, begin, rows, block.begin, block.count, true);
+    }
+    if (scratch.value_table.present()) {
+      scratch.value_table.Pack(head.relative_values, begin, rows, block.begin, block.count, true);
+    }
+    ClearTableGradients(scratch);
+  }
   Strips strips;
   for (int64_t at = 0; at < rows; ++strips.count) {
     strips.first_row[strips.count] = at;
@@ -379,7 +501,19 @@ inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, 
     Sanitize(scratch.out_gradient, rows, kQueryStride, scratch.value_width);
   }
   AddKeyGradients(strips, scratch);
+  for (int64_t s = 0; s < strips.count; ++s) {
+    const int64_t at = strips.first_row[s], strip = StripRows(rows - at);
+    if (strip == kRows) {
+      AddTableGradients<kRows>(task, scratch, strips.ranges[s], block.begin, begin + at, at);
+    } else if (strip == kTileRows) {
+      AddTableGradients<kTileRows>(task, scratch, strips.ranges[s], block.begin, begin + at, at);
+    } else {
+      AddTableGradients<kTileRows / 2>(task, scratch, strips.ranges[s], block.begin, begin + at,
+                                       at);
+    }
+  }
   if (!scratch.finite_out_gradient) AddNonFiniteGradients(task, block, begin, rows, scratch);
+  FoldTableGradients(task, scratch);
 }
 
 inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t count,

@@ -7,7 +7,7 @@
 #define HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
 #endif
 
-#include "headlight/kernels/attention/tile-inl.h"
+#include "headlight/kernels/attention/relative-inl.h"
 #include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,8 +25,11 @@ struct ForwardScratch {
     const int64_t row_size = RoundUp(RoundUp(rows, kRows) + 2 * kLanes, kLanes);
     const int64_t query_size = kRows * kQueryStride;
     const int64_t strip_size = kRows * kStripStride;
-    float* at = WorkerScratch(keys_size + values_size + out_size + 2 * row_size + query_size +
-                              2 * strip_size);
+    float* at =
+        WorkerScratch(keys_size + values_size + out_size + 2 * row_size + query_size +
+                      2 * strip_size + kRows * kDistanceStride +
+                      PackedTable::Floats(head.relative_keys, head.head_dim, rows, block_keys) +
+                      PackedTable::Floats(head.relative_values, head.value_dim, rows, block_keys));
     const auto take = [&at](int64_t floats) {
       float* taken = at;
       at += floats;
@@ -36,10 +39,13 @@ struct ForwardScratch {
     values = take(values_size);
     out = take(out_size);
     strip = take(strip_size);
-    factors = take(strip_size);
+    moved = take(strip_size);
+    products = take(kRows * kDistanceStride);
     query = take(query_size);
     largest = take(row_size);
     sum = take(row_size);
+    key_table = PackedTable::Place(head.relative_keys, head.head_dim, rows, block_keys, &at);
+    value_table = PackedTable::Place(head.relative_values, head.value_dim, rows, block_keys, &at);
   }
 
   int64_t value_width;
@@ -47,8 +53,10 @@ struct ForwardScratch {
   float* out;            // [rows, value_width], not yet divided by sum
   float *largest, *sum;  // [rows]: largest score so far (times log2 e), sum of 2^(score - largest)
   float* strip;          // scores, then weights, of one strip
-  float* factors;        // dropout of one strip
-  float* query;          // a strip of queries, where they cannot be read in place
+  float* moved;          // weights of one strip in distance order
+  float* products;       // of one strip's queries with relative keys
+  PackedTable key_table, value_table;
+  float* query;  // a strip of queries, where they cannot be read in place
   bool finite_values = true;
   int64_t replaced = 0;
 };
@@ -77,6 +85,9 @@ struct StripScores {
   int64_t row;
   V* largest;  // of each row, lane by lane
   int64_t replaced;
+  // Products with relative keys, and the place of the strip's first key among them; or nullptr.
+  const float* products;
+  int64_t place, first_key;
 };
 
 // NV vectors of scores (unscaled) of a panel into the strip, and the running maximum of each row.
@@ -87,7 +98,8 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
                            StripScores& strip) {
   const D d;
   constexpr int kTile = std::min(R, kTileRows);
-  const bool modified = key < full_begin || key + NV * kLanes > full_end;
+  const bool modified =
+      strip.products != nullptr || key < full_begin || key + NV * kLanes > full_end;
   for (int row = 0; row < R; row += kTile) {
     V acc[kTile][NV];
     ZeroTile(acc);
@@ -103,6 +115,9 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
     }
   }
   if (!modified) return;
+  if (strip.products != nullptr) {
+    AddProducts<R>(strip.products, strip.place + key - strip.first_key, NV, scores);
+  }
   for (int v = 0; v < NV; ++v) {
     const int64_t first = key + v * kLanes;
     if (first < full_begin || first + kLanes > full_end) {
@@ -123,7 +138,14 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
   const D d;
   V most[R];
   for (int r = 0; r < R; ++r) most[r] = hn::Set(d, kNegativeInfinity);
-  StripScores strip{scratch.query, row, most, 0};
+  const int64_t first_key = block.begin + range.first_vector * kLanes;
+  StripScores strip{scratch.query, row, most, 0, nullptr, 0, first_key};
+  if (scratch.key_table.present()) {
+    const int64_t keys = (range.last_vector - range.first_vector) * kLanes;
+    strip.products = scratch.products;
+    strip.place = DistanceProducts<R>(scratch.key_table, DistancesOf(row, R, first_key, keys),
+                                      scratch.query, scratch.products);
+  }
   const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite;
   const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
   for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
@@ -254,6 +276,12 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
                         scratch.value_width,
                         add};
   MultiplyRows<R, true>(product);
+  if (scratch.value_table.present()) {
+    const int64_t keys = (range.last_vector - range.first_vector) * kLanes;
+    MoveToDistances<R>(scratch.strip + first_key, keys, scratch.moved);
+    AddTableRows<R>(scratch.value_table, DistancesOf(row, R, block.begin + first_key, keys),
+                    scratch.moved, out);
+  }
   if (!scratch.finite_values) {
     AddNonFiniteValues(head, block, range, row, R, scratch.strip, out, scratch.value_width);
   }
@@ -310,6 +338,12 @@ inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
                                      scratch.value_width, scratch.values, scratch.value_width);
     if (!scratch.finite_values)
       Sanitize(scratch.values, block.count, scratch.value_width, scratch.value_width);
+    if (scratch.key_table.present()) {
+      scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
+    }
+    if (scratch.value_table.present()) {
+      scratch.value_table.Pack(head.relative_values, task.begin, rows, begin, block.count, false);
+    }
     for (int64_t at = 0; at < rows;) {
       const int64_t strip = StripRows(rows - at);
       if (strip == kRows) {

@@ -54,7 +54,6 @@ constexpr float kLn2 = 0.693147180559945309f;
 constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
 inline int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-inline size_t Size(int64_t value) { return static_cast<size_t>(value); }
 
 // ---- the register tile ----
 
