@@ -95,6 +95,7 @@ void RunHeads(const HeadsArguments& arguments) {
   }
   const std::vector<GoldText> gold = GoldOf(arguments, loaded);
   std::vector<AnalysedText> texts;
+  texts.reserve(gold.size());
   for (const GoldText& text : gold) texts.push_back(text.text);
   PrintHeads(arguments, SummarizeHeads(loaded.model, texts), ScoreRelations(loaded.model, gold));
 }

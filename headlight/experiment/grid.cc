@@ -73,14 +73,19 @@ std::string ChoicesLabel(const Choices& choices) {
   if (choices.empty()) return "all defaults";
   std::string label;
   for (const auto& [name, value] : choices)
-    label += (label.empty() ? "" : " ") + name + "=" + value;
+    for (const auto& [name, value] : choices) {
+      if (!label.empty()) label += ' ';
+      label.append(name).append("=").append(value);
+    }
   return label;
 }
 
 std::string CellName(const Choices& choices, uint64_t seed) {
   std::string name;
-  for (const auto& [flag, value] : choices) name += Plain(flag) + "-" + Plain(value) + "_";
-  return name + "seed-" + std::to_string(seed);
+  for (const auto& [flag, value] : choices) {
+    name.append(Plain(flag)).append("-").append(Plain(value)).append("_");
+  }
+  return name.append("seed-").append(std::to_string(seed));
 }
 
 }  // namespace headlight

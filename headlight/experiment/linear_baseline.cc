@@ -105,6 +105,7 @@ LinearBaseline FitLinearBaseline(const LabelledTexts& train_texts,
   };
   auto train_rows = rows_of(train_texts.ids), valid_rows = rows_of(valid_texts.ids);
   std::vector<feature_node*> pointers;
+  pointers.reserve(train_rows.size());
   for (auto& row : train_rows) pointers.push_back(row.data());
   std::vector<double> targets(train_texts.labels.begin(), train_texts.labels.end());
 
