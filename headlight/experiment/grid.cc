@@ -72,11 +72,10 @@ std::vector<Choices> ExpandGrid(const std::vector<Variation>& variations) {
 std::string ChoicesLabel(const Choices& choices) {
   if (choices.empty()) return "all defaults";
   std::string label;
-  for (const auto& [name, value] : choices)
-    for (const auto& [name, value] : choices) {
-      if (!label.empty()) label += ' ';
-      label.append(name).append("=").append(value);
-    }
+  for (const auto& [name, value] : choices) {
+    if (!label.empty()) label += ' ';
+    label.append(name).append("=").append(value);
+  }
   return label;
 }
 
