@@ -11,12 +11,13 @@ mkdir -p "$out"
 show() { printf '\n$ %s\n' "$*"; "$@"; }
 
 # Passages of two seeds differ, so valid text is new text.
-show $headlight data make relations --language en --count 8000 --seed 1 --out "$out/train.jsonl"
+show $headlight data make relations --language en --count 24000 --seed 1 --out "$out/train.jsonl"
 show $headlight data make relations --language en --count 1000 --seed 2 --out "$out/valid.jsonl"
 
 # A finished run is not trained again: a second quick start is quick.
 show $headlight compare --data "$out/train.jsonl" --valid "$out/valid.jsonl" --out "$out/compare" \
-  --heads 1,2,4,8 --dim 64 --layers 2 --batch 32 --epochs 6 --schedule linear --dropout 0 --attention-dropout 0
+  --heads 1,2,4,8 --dim 64 --layers 2 --batch 32 --epochs 7 --lr 0.003 --schedule cosine --positions learned \
+  --embedding-std 0.1 --dropout 0 --attention-dropout 0 --probe-every off
 
 run=$out/compare/heads-8_seed-1
 sentence=$(sed -n '1s/.*"text": *"\([^"]*\)".*/\1/p' "$out/valid.jsonl")

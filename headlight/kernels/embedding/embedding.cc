@@ -42,7 +42,8 @@ Tensor SinusoidalPositions(int64_t length, int64_t features, DType dtype, Memory
   DispatchFloat(dtype, [&]<typename T>() {
     for (int64_t p = 0; p < length; ++p) {
       for (int64_t i = 0; i < features; ++i) {
-        const double exponent = static_cast<double>(i / 2 * 2) / static_cast<double>(features);
+        const int64_t pair = i - i % 2;  // a sine and a cosine share their frequency
+        const double exponent = static_cast<double>(pair) / static_cast<double>(features);
         const double angle = static_cast<double>(p) / std::pow(10000.0, exponent);
         table.view<T>().row(p)[i] = static_cast<T>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
       }
