@@ -51,8 +51,8 @@ std::string AttentionAsCsv(const AttentionPicture& picture) {
     for (int64_t head = 0; head < picture.heads; ++head) {
       const std::vector<float>& weights = picture.At(layer, head);
       for (size_t i = 0; i < n * n; ++i) {
-        text += fmt::format("{},{},{},{},{},{},{}\r\n", layer, head, i / n, i % n,
-                            fields[i / n], fields[i % n], weights[i]);
+        text += fmt::format("{},{},{},{},{},{},{}\r\n", layer, head, i / n, i % n, fields[i / n],
+                            fields[i % n], weights[i]);
       }
     }
   }
