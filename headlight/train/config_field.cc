@@ -114,16 +114,14 @@ std::string ConfigField::TomlKey() const {
 std::string ConfigField::DefaultText() const { return Join(get(TrainConfig{}), ","); }
 
 const ConfigField& FindField(std::string_view name) {
-  const ConfigField* nearest = nullptr;
-  size_t distance = 0;
-  for (const ConfigField& field : TrainFields()) {
-    if (field.name == name) return field;
-    const size_t here = Distance(field.name, name);
-    if (nearest == nullptr || here < distance) {
-      nearest = &field;
-      distance = here;
-    }
-  }
+  const std::vector<ConfigField>& fields = TrainFields();
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const ConfigField& field) { return field.name == name; });
+  if (found != fields.end()) return *found;
+  const auto nearest = std::min_element(fields.begin(), fields.end(),
+                                        [&](const ConfigField& a, const ConfigField& b) {
+                                          return Distance(a.name, name) < Distance(b.name, name);
+                                        });
   throw Error(ErrorKind::kUsage, "no choice of training is named '{}'; the nearest is '{}'", name,
               nearest->name);
 }

@@ -49,7 +49,7 @@ inline ConfigField NewField(const FieldLine& line, FieldType type) {
 // `words` stand for numbers.
 template <typename Access>
 ConfigField NumberField(const FieldLine& line, const FieldRange& range, Access access,
-                        std::vector<std::pair<std::string, double>> words = {}) {
+                        const std::vector<std::pair<std::string, double>>& words = {}) {
   using Number = std::remove_reference_t<decltype(access(std::declval<TrainConfig&>()))>;
   constexpr bool kInteger = std::is_integral_v<Number>;
   ConfigField field = NewField(line, kInteger ? FieldType::kInteger : FieldType::kNumber);

@@ -15,8 +15,7 @@ using internal::TextField;
 using internal::TextsField;
 
 // The member of a config that a field is about, const as the config is.
-#define HEADLIGHT_MEMBER(member) \
-  [](auto& c) -> auto& { return c.member; }
+#define HEADLIGHT_MEMBER(member) ([](auto& c) -> auto& { return c.member; })
 
 constexpr double kMost = 1e9;  // of counts
 constexpr FieldRange kPositive{1, kMost};
