@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 headlight=build/release/bin/headlight
 out=${1:-runs/quickstart}
 mkdir -p "$out"
+out=$(realpath --relative-base=. "$out")
 
 show() { printf '\n$ %s\n' "$*"; "$@"; }
 
@@ -22,10 +23,10 @@ show $headlight compare --data "$out/train.jsonl" --valid "$out/valid.jsonl" --o
 run=$out/compare/heads-8_seed-1
 sentence=$(sed -n '1s/.*"text": *"\([^"]*\)".*/\1/p' "$out/valid.jsonl")
 show $headlight heads "$run" --gold "$out/valid.jsonl"
-show $headlight show "$run" "$sentence" --layer 1
+show $headlight show "$run" "the tiny horse trusted the angry girl. then it danced." --layer 0
 show $headlight show "$run" "$sentence" --format html --out "$out/attention.html"
 show $headlight show "$run" "$sentence" --format png --out "$out/attention.png"
 
 printf '\nThe report: %s\nEvery head on one sentence: %s\nYour own text: %s\n' \
-  "$PWD/$out/compare/report.html" "$PWD/$out/attention.html" \
+  "$(realpath "$out/compare/report.html")" "$(realpath "$out/attention.html")" \
   "$headlight compare --data FILE --heads 1,2,4,8 --seeds 3"

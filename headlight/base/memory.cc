@@ -1,13 +1,12 @@
 #include "headlight/base/memory.h"
 
-#include <sys/resource.h>
-
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "headlight/base/error.h"
 
@@ -42,6 +41,19 @@ void Charge(MemoryTag tag, int64_t bytes) {
   Counters()[kMemoryTags].Add(bytes);
 }
 
+// A line of /proc/self/status that is given in kB.
+int64_t StatusBytes(std::string_view name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == name) {
+      int64_t kilobytes = 0;
+      status >> kilobytes;
+      return kilobytes * 1024;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 const char* MemoryTagName(MemoryTag tag) {
@@ -55,28 +67,17 @@ MemoryUse MemoryOf(MemoryTag tag) { return Read(Counters()[static_cast<size_t>(t
 MemoryUse MemoryTotal() { return Read(Counters()[kMemoryTags]); }
 
 void ResetMemoryPeaks() {
+  // "5" sets the peak resident size back to the present one (proc(5)); where that is not allowed,
+  // the peak is that of the whole process.
+  std::ofstream("/proc/self/clear_refs") << "5";
   for (Counter& counter : Counters()) {
     counter.peak.store(counter.now.load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
 }
 
-int64_t PeakResidentBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{usage.ru_maxrss} * 1024;
-}
+int64_t PeakResidentBytes() { return StatusBytes("VmHWM:"); }
 
-int64_t ResidentBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    if (word == "VmRSS:") {
-      int64_t kilobytes = 0;
-      status >> kilobytes;
-      return kilobytes * 1024;
-    }
-  }
-  return 0;
-}
+int64_t ResidentBytes() { return StatusBytes("VmRSS:"); }
 
 std::shared_ptr<std::byte> AllocateUninitializedBuffer(size_t bytes, MemoryTag tag) {
   const size_t rounded = (bytes / kBufferAlignment + 1) * kBufferAlignment;

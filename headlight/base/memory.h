@@ -23,7 +23,7 @@ MemoryUse MemoryOf(MemoryTag tag);
 MemoryUse MemoryTotal();
 void ResetMemoryPeaks();
 
-// Largest resident size of the process so far, and the present one, in bytes (Linux).
+// Largest resident size since the last ResetMemoryPeaks, and the present one, in bytes (Linux).
 int64_t PeakResidentBytes();
 int64_t ResidentBytes();
 

@@ -110,7 +110,8 @@ class HeatMap {
     const TextStyle small{std::max(8.0, look_.label_size), false, kFaintInk};
     canvas.Text({kMargin, kMargin + head_height_ / 2 - 4}, Heading(canvas), small, Anchor::kStart);
     for (size_t i = 0; i < heads_.size(); ++i) {
-      const auto line = static_cast<double>(i / static_cast<size_t>(columns_));
+      const size_t line_index = i / static_cast<size_t>(columns_);
+      const auto line = static_cast<double>(line_index);
       const auto column = static_cast<double>(i % static_cast<size_t>(columns_));
       const Point corner{left_ + column * (panel_width_ + look_.gap),
                          kMargin + head_height_ + line * (PanelHeight() + look_.gap)};
@@ -270,7 +271,8 @@ class HeatMap {
         const int shade =
             std::isfinite(value) ? static_cast<int>(std::lround(value * kShades)) : -1;
         if (shade == 0) continue;
-        const auto row = static_cast<double>(i / static_cast<size_t>(n_));
+        const size_t row_index = i / static_cast<size_t>(n_);
+        const auto row = static_cast<double>(row_index);
         const auto column = static_cast<double>(i % static_cast<size_t>(n_));
         by_shade[shade].push_back({at.x + column * look_.cell, at.y + row * look_.cell,
                                    look_.cell - seam, look_.cell - seam});

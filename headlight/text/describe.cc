@@ -65,6 +65,7 @@ std::vector<ScriptCount> SumScripts(const std::vector<TextFacts>& facts) {
     for (const ScriptCount& count : fact.scripts) sums[count.script] += count.characters;
   }
   std::vector<ScriptCount> scripts;
+  scripts.reserve(sums.size());
   for (const auto& [script, characters] : sums) scripts.push_back({script, characters});
   std::sort(scripts.begin(), scripts.end(), [](const ScriptCount& left, const ScriptCount& right) {
     return left.characters != right.characters ? left.characters > right.characters
