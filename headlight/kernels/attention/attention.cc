@@ -127,7 +127,7 @@ std::vector<Share> SplitIntoShares(const AttentionProblem& problem, int64_t head
 }
 
 void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs,
-                  AttentionOutputs& outputs) {
+                  AttentionOutputs& outputs, Tensor& lse) {
   const std::vector<Share> shares = SplitIntoShares(problem, problem.heads, kForwardRows);
   std::vector<int64_t> replaced(shares.size(), 0);
   ParallelFor(static_cast<int64_t>(shares.size()), [&](int64_t number, int) {
@@ -138,14 +138,71 @@ void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs
       task.begin = share.first_query;
       task.end = share.last_query;
       task.out = HeadOf(outputs.out, range.query_begin, head);
-      if (!outputs.lse.empty()) {
-        task.lse = LseOf(outputs.lse, range.query_begin, head);
-      }
+      if (!lse.empty()) task.lse = LseOf(lse, range.query_begin, head);
       replaced[static_cast<size_t>(number)] +=
           FusedForward(ProblemOf(problem, inputs, share.sequence, head), task);
     }
   });
   for (int64_t count : replaced) outputs.replaced_scores += count;
+}
+
+// One head of one sequence that somebody looks at.
+struct ProbeJob {
+  int64_t sequence, head;
+  ProbeTask task;
+};
+
+ProbeStatistics StatisticsOf(HeadStatistics& statistics, int64_t slot, int64_t first_token) {
+  const auto at = [&](Tensor& tensor) {
+    return tensor.empty() ? nullptr : tensor.data<float>() + slot * tensor.stride(0) + first_token;
+  };
+  Tensor& keys = statistics.largest_key;
+  return {at(statistics.entropy),
+          at(statistics.distance),
+          at(statistics.absolute_distance),
+          at(statistics.largest_weight),
+          at(statistics.set_mass),
+          keys.empty() ? nullptr : keys.data<int32_t>() + slot * keys.stride(0) + first_token};
+}
+
+std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, AttentionOutputs& outputs) {
+  std::vector<ProbeJob> jobs;
+  for (HeadWeights& wanted : outputs.weights) {
+    Tensor& weights = wanted.weights;
+    if (weights.empty()) continue;
+    ProbeTask task;
+    task.weights = {weights.data<float>(), weights.stride(0), weights.stride(1)};
+    jobs.push_back({wanted.sequence, wanted.head, task});
+  }
+  if (!outputs.statistics) return jobs;
+  HeadStatistics& statistics = *outputs.statistics;
+  for (int64_t s = 0; s < problem.batch(); ++s) {
+    const SequenceRange range = RangeOf(problem, s);
+    for (size_t slot = 0; slot < statistics.heads.size(); ++slot) {
+      ProbeTask task;
+      task.statistics = StatisticsOf(statistics, static_cast<int64_t>(slot), range.query_begin);
+      if (!statistics.key_set.empty()) task.key_set = statistics.key_set.data() + range.key_begin;
+      jobs.push_back({s, statistics.heads[slot], task});
+    }
+  }
+  return jobs;
+}
+
+void ProbeFused(const AttentionProblem& problem, const AttentionInputs& inputs,
+                AttentionOutputs& outputs, Tensor& lse) {
+  const std::vector<ProbeJob> jobs = ProbeJobs(problem, outputs);
+  ParallelFor(static_cast<int64_t>(jobs.size()), [&](int64_t number, int) {
+    const ProbeJob& job = jobs[static_cast<size_t>(number)];
+    const SequenceRange range = RangeOf(problem, job.sequence);
+    if (range.queries == 0) return;
+    const HeadProblem head = ProblemOf(problem, inputs, job.sequence, job.head);
+    ProbeTask task = job.task;
+    task.lse = LseOf(lse, range.query_begin, job.head);
+    for (task.begin = 0; task.begin < range.queries; task.begin = task.end) {
+      task.end = std::min(task.begin + kForwardRows, range.queries);
+      FusedProbe(head, task);
+    }
+  });
 }
 
 // Gradients of the tables of relative positions: each head of each sequence sums its own, then they
@@ -310,8 +367,13 @@ void AttentionForward(const AttentionProblem& problem, const AttentionInputs& in
   CheckInputs(problem, inputs);
   if (!FusedRefusal(problem).empty()) return AttentionForwardReference(problem, inputs, outputs);
   PrepareOutputs(problem, outputs);
-  ForwardFused(problem, inputs, outputs);
-  if (!outputs.weights.empty() || outputs.statistics) ProbeReference(problem, inputs, outputs);
+  const bool probed = !outputs.weights.empty() || outputs.statistics;
+  Tensor lse = outputs.lse;
+  if (lse.empty() && probed) {
+    lse = Tensor::Uninitialized(LseShape(problem), DType::kF32, MemoryTag::kWorkspace);
+  }
+  ForwardFused(problem, inputs, outputs, lse);
+  if (probed) ProbeFused(problem, inputs, outputs, lse);
 }
 
 void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& inputs,

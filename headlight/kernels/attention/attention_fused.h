@@ -88,6 +88,22 @@ struct ForwardTask {
 // Returns the number of replaced scores.
 int64_t FusedForward(const HeadProblem& head, const ForwardTask& task);
 
+// Where the statistics of query 0 go (attention.h: HeadStatistics); entropy == nullptr: unwanted.
+struct ProbeStatistics {
+  float *entropy = nullptr, *distance = nullptr, *absolute_distance = nullptr;
+  float *largest_weight = nullptr, *set_mass = nullptr;
+  int32_t* largest_key = nullptr;
+};
+// Weights and statistics of queries [begin, end) of one head, from the lse of its forward pass.
+struct ProbeTask {
+  int64_t begin = 0, end = 0;
+  const float* lse = nullptr;        // of query 0
+  const uint8_t* key_set = nullptr;  // of key 0; needed for set_mass
+  MutableMatrix weights;             // [queries, keys]; data == nullptr: unwanted
+  ProbeStatistics statistics;
+};
+void FusedProbe(const HeadProblem& head, const ProbeTask& task);
+
 // Query rows of a register tile on the ISA that runs.
 int64_t FusedQueryRows();
 

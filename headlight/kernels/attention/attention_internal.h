@@ -45,8 +45,4 @@ void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
 void CheckTableGradient(const AttentionProblem& problem, const char* name, const Tensor& table,
                         const Tensor& gradient);
 
-// The weights and statistics of `outputs`, which PrepareOutputs has made ready, by plain loops.
-void ProbeReference(const AttentionProblem& problem, const AttentionInputs& inputs,
-                    AttentionOutputs& outputs);
-
 }  // namespace headlight::attention

@@ -241,15 +241,6 @@ void Forward(const AttentionProblem& problem, const AttentionInputs& inputs,
   for (int64_t count : replaced) outputs.replaced_scores += count;
 }
 
-bool IsProbed(const AttentionOutputs& outputs, int64_t sequence, int64_t head) {
-  for (const HeadWeights& wanted : outputs.weights) {
-    if (wanted.sequence == sequence && wanted.head == head) return true;
-  }
-  if (!outputs.statistics) return false;
-  const std::vector<int64_t>& heads = outputs.statistics->heads;
-  return std::find(heads.begin(), heads.end(), head) != heads.end();
-}
-
 // Sums of the gradients of one key/value head of one sequence, and of the tables, in double.
 struct Sums {
   std::vector<double> key, value;                      // [keys, width]
@@ -416,22 +407,6 @@ void AttentionBackwardReference(const AttentionProblem& problem, const Attention
   attention::CheckGradients(problem, out_gradient, gradients);
   DispatchFloat(problem.dtype, [&]<typename T>() {
     return Backward<T>(problem, inputs, out_gradient, gradients);
-  });
-}
-
-void attention::ProbeReference(const AttentionProblem& problem, const AttentionInputs& inputs,
-                               AttentionOutputs& outputs) {
-  DispatchFloat(problem.dtype, [&]<typename T>() {
-    const Operands<T> in(problem, inputs);
-    ParallelFor(problem.batch() * problem.heads, [&](int64_t task, int) {
-      const int64_t sequence = task / problem.heads, head = task % problem.heads;
-      if (!IsProbed(outputs, sequence, head)) return;
-      Row row;
-      for (int64_t i = 0; i < RangeOf(problem, sequence).queries; ++i) {
-        FillRow(in, sequence, head, i, row);
-        WriteProbes<T>(problem, outputs, sequence, head, i, row);
-      }
-    });
   });
 }
 

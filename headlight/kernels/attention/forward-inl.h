@@ -232,6 +232,16 @@ inline void AddNonFiniteValues(const HeadProblem& head, const KeyBlock& block,
   }
 }
 
+// Queries [row, row + rows) to scratch.query, rows up to R zero.
+template <int R>
+void PackStripQueries(const HeadProblem& head, int64_t row, int64_t rows, ForwardScratch& scratch) {
+  const int64_t query_width = RoundUp(head.head_dim, kLanes);
+  PackRows(head.query, row, rows, head.head_dim, query_width, scratch.query, kQueryStride);
+  for (int64_t r = rows; r < R; ++r) {
+    std::fill_n(scratch.query + r * kQueryStride, query_width, 0.0f);
+  }
+}
+
 // Rows [row, row + R) of the task against one key block. `at` = row - task.begin.
 template <int R>
 void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, int64_t at,
@@ -239,11 +249,7 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
   if (range.empty()) return;
   const int64_t rows = std::min<int64_t>(R, head.queries - row);
-  const int64_t query_width = RoundUp(head.head_dim, kLanes);
-  PackRows(head.query, row, rows, head.head_dim, query_width, scratch.query, kQueryStride);
-  for (int64_t r = rows; r < R; ++r) {
-    std::fill_n(scratch.query + r * kQueryStride, query_width, 0.0f);
-  }
+  PackStripQueries<R>(head, row, rows, scratch);
   float largest[R], sums[R];
   ScoreStrip<R>(head, block, range, row, scratch, largest);
   const float scale = head.scale * kLog2E;
@@ -259,9 +265,7 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
     if (before == now || before == kNegativeInfinity) continue;
     const float factor = std::exp2(before - now);
     scratch.sum[at + r] *= factor;
-    {
-      for (int64_t c = 0; c < scratch.value_width; ++c) out[r * scratch.value_width + c] *= factor;
-    }
+    for (int64_t c = 0; c < scratch.value_width; ++c) out[r * scratch.value_width + c] *= factor;
   }
   ExponentiateStrip<R>(range, scale, largest, scratch.strip, sums);
   for (int r = 0; r < R; ++r) scratch.sum[at + r] += sums[r];
@@ -336,8 +340,9 @@ inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
     PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
     scratch.finite_values = PackRows(head.value, begin, block.count, head.value_dim,
                                      scratch.value_width, scratch.values, scratch.value_width);
-    if (!scratch.finite_values)
+    if (!scratch.finite_values) {
       Sanitize(scratch.values, block.count, scratch.value_width, scratch.value_width);
+    }
     if (scratch.key_table.present()) {
       scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
     }

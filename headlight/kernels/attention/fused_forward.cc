@@ -1,4 +1,4 @@
-// The fused forward pass, compiled for each ISA and chosen at run time.
+// The fused forward pass and probe, compiled for each ISA and chosen at run time.
 #include "headlight/base/memory.h"
 #include "headlight/kernels/attention/attention_fused.h"
 
@@ -6,7 +6,7 @@
 #define HWY_TARGET_INCLUDE "headlight/kernels/attention/fused_forward.cc"
 #include "hwy/foreach_target.h"
 
-#include "headlight/kernels/attention/forward-inl.h"
+#include "headlight/kernels/attention/probe-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlight {
@@ -16,6 +16,8 @@ namespace HWY_NAMESPACE {
 int64_t ForwardOnTarget(const HeadProblem& head, const ForwardTask& task) {
   return Forward(head, task);
 }
+
+void ProbeOnTarget(const HeadProblem& head, const ProbeTask& task) { Probe(head, task); }
 
 void Exp2OnTarget(const float* x, float* y, int64_t count) {
   const D d;
@@ -39,11 +41,16 @@ HWY_AFTER_NAMESPACE();
 namespace headlight::attention {
 
 HWY_EXPORT(ForwardOnTarget);
+HWY_EXPORT(ProbeOnTarget);
 HWY_EXPORT(Exp2OnTarget);
 HWY_EXPORT(RowsOnTarget);
 
 int64_t FusedForward(const HeadProblem& head, const ForwardTask& task) {
   return HWY_DYNAMIC_DISPATCH(ForwardOnTarget)(head, task);
+}
+
+void FusedProbe(const HeadProblem& head, const ProbeTask& task) {
+  HWY_DYNAMIC_DISPATCH(ProbeOnTarget)(head, task);
 }
 
 void FusedExp2(const float* x, float* y, int64_t count) {
