@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <vector>
 
 #include "headlight/base/cpu.h"
@@ -100,17 +99,33 @@ struct Share {
   int64_t work;  // scores
 };
 
+// Rows of a share: a head whole if it can be, but so that there are some shares for every worker.
+int64_t QueryRowsOfShares(const AttentionProblem& problem, int64_t queries) {
+  constexpr int64_t kFewest = 96;  // packing a key block should pay
+  const int64_t wanted = 4 * NumThreads();
+  const int64_t tasks = std::max<int64_t>(problem.batch() * problem.heads, 1);
+  int64_t parts = std::max((queries + kForwardRows - 1) / kForwardRows, wanted / tasks);
+  parts = std::clamp<int64_t>(parts, 1, std::max<int64_t>(queries / kFewest, 1));
+  parts = std::max(parts, (queries + kForwardRows - 1) / kForwardRows);
+  const int64_t rows = (queries + parts - 1) / std::max<int64_t>(parts, 1);
+  const int64_t strip = FusedStripRows();
+  return std::min(kForwardRows, std::max<int64_t>((rows + strip - 1) / strip * strip, strip));
+}
+
+enum class Split { kHeads, kHeadsAndQueries };
+
 // Shares of at least about `kSmallShare` scores, so that handing them out costs nothing, the
 // largest first, so that the last ones to end are small. How work is grouped changes no result.
-std::vector<Share> SplitIntoShares(const AttentionProblem& problem, int64_t heads,
-                                   int64_t query_rows) {
+std::vector<Share> SplitIntoShares(const AttentionProblem& problem, int64_t heads, Split split) {
   constexpr int64_t kSmallShare = 16384;
   std::vector<Share> shares;
   for (int64_t s = 0; s < problem.batch(); ++s) {
     const SequenceRange range = RangeOf(problem, s);
+    const RowIntervals intervals = IntervalsOf(problem, s);
+    const int64_t query_rows = split == Split::kHeads ? std::max<int64_t>(range.queries, 1)
+                                                      : QueryRowsOfShares(problem, range.queries);
     for (int64_t query = 0; query < std::max<int64_t>(range.queries, 1); query += query_rows) {
       const int64_t last = std::min(query + query_rows, range.queries);
-      const RowIntervals intervals = IntervalsOf(problem, s);
       const int64_t middle = (query + last) / 2;
       const int64_t kept = std::max<int64_t>(intervals.End(middle) - intervals.Begin(middle), 1);
       const int64_t work = std::max<int64_t>((last - query) * kept, 1);
@@ -128,7 +143,8 @@ std::vector<Share> SplitIntoShares(const AttentionProblem& problem, int64_t head
 
 void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs,
                   AttentionOutputs& outputs, Tensor& lse) {
-  const std::vector<Share> shares = SplitIntoShares(problem, problem.heads, kForwardRows);
+  const std::vector<Share> shares =
+      SplitIntoShares(problem, problem.heads, Split::kHeadsAndQueries);
   std::vector<int64_t> replaced(shares.size(), 0);
   ParallelFor(static_cast<int64_t>(shares.size()), [&](int64_t number, int) {
     const Share& share = shares[static_cast<size_t>(number)];
@@ -301,8 +317,7 @@ void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_
 void BackwardFused(const BackwardOperands& in) {
   TableGradients tables(in.problem, in.gradients);
   const int64_t batch = in.problem.batch(), wave = tables.WaveOf(batch);
-  const std::vector<Share> shares =
-      SplitIntoShares(in.problem, in.problem.kv_heads, std::numeric_limits<int64_t>::max() / 2);
+  const std::vector<Share> shares = SplitIntoShares(in.problem, in.problem.kv_heads, Split::kHeads);
   for (int64_t begin = 0; begin < batch; begin += wave) {
     std::vector<Share> now;
     std::copy_if(shares.begin(), shares.end(), std::back_inserter(now), [&](const Share& share) {
@@ -337,7 +352,7 @@ std::string FusedRefusal(const AttentionProblem& problem) {
 std::string AttentionPlan::ToString() const {
   std::string text = kernel;
   if (query_rows > 0) {
-    text += fmt::format(", tiles of {} queries, blocks of {} queries and {} keys", query_rows,
+    text += fmt::format(", strips of {} queries, blocks of {} queries and {} keys", query_rows,
                         query_block, key_block);
   }
   for (const std::string& refusal : refusals) text += "\n  not " + refusal;
@@ -351,7 +366,7 @@ AttentionPlan PlanAttention(const AttentionProblem& problem) {
   const std::string refusal = FusedRefusal(problem);
   if (refusal.empty()) {
     plan.kernel = fmt::format("fused f32 {}", IsaName(isa));
-    plan.query_rows = FusedQueryRows();
+    plan.query_rows = FusedStripRows();
     plan.query_block = kForwardRows;
     plan.key_block = kKeyBlock;
   } else {

@@ -75,9 +75,9 @@ struct HeadProblem {
   bool Drops(int64_t i, int64_t j) const { return drops && !DropoutKeepsWeight(dropout, i, j); }
 };
 
-inline constexpr int64_t kKeyBlock = 512;     // keys between two rescalings
-inline constexpr int64_t kForwardRows = 480;  // most query rows of one forward task; a multiple of
-                                              // the register tile's rows on every ISA
+inline constexpr int64_t kKeyBlock = 512;      // keys between two rescalings
+inline constexpr int64_t kForwardRows = 1020;  // most query rows of one forward task; a multiple
+                                               // of a strip's rows on every ISA
 
 // Queries [begin, end) of one head.
 struct ForwardTask {
@@ -104,8 +104,8 @@ struct ProbeTask {
 };
 void FusedProbe(const HeadProblem& head, const ProbeTask& task);
 
-// Query rows of a register tile on the ISA that runs.
-int64_t FusedQueryRows();
+// Query rows of a strip on the ISA that runs.
+int64_t FusedStripRows();
 
 // One query head of a group that shares a key/value head.
 struct BackwardHead {

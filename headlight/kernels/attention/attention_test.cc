@@ -27,7 +27,7 @@ void ExpectLikeReference(const Case& made) {
   const Results want = RunReference(made);
   OnEveryIsa([&] {
     EXPECT_EQ(CompareWithReference(made, RunFused(made), want), "")
-        << "tiles of " << attention::FusedQueryRows() << " queries";
+        << "strips of " << attention::FusedStripRows() << " queries";
   });
 }
 

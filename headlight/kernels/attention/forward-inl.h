@@ -291,35 +291,35 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   }
 }
 
-// out = sums / sum, lse = (largest + log2 sum) ln 2; a row without keys gives 0 and -inf.
-inline void FinishRows(const HeadProblem& head, const ForwardTask& task, ForwardScratch& scratch) {
+// out = sums / sum, lse = (largest + log2 sum) ln 2 of the strip `at` rows into the task; a row
+// without keys gives 0 and -inf.
+inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t at, int64_t rows,
+                       const ForwardScratch& scratch) {
   const D d;
-  const int64_t rows = task.end - task.begin;
+  HWY_ALIGN float inverses[kRows + kLanes], lses[kRows + kLanes];
   for (int64_t i = 0; i < rows; i += kLanes) {
-    const V sum = hn::LoadU(d, scratch.sum + i);
+    const V sum = hn::LoadU(d, scratch.sum + at + i);
     const hn::Mask<D> nothing = hn::Eq(sum, hn::Zero(d));
-    const V lse = hn::MulAdd(hn::LoadU(d, scratch.largest + i), hn::Set(d, kLn2), hn::Log(d, sum));
+    const V lse =
+        hn::MulAdd(hn::LoadU(d, scratch.largest + at + i), hn::Set(d, kLn2), hn::Log(d, sum));
     // Log is only for finite numbers: a NaN is carried here.
     const V carried = hn::IfThenElse(hn::IsNaN(sum), sum, lse);
-    hn::StoreU(hn::IfThenElse(nothing, hn::Set(d, kNegativeInfinity), carried), d,
-               scratch.largest + i);
+    hn::StoreU(hn::IfThenElse(nothing, hn::Set(d, kNegativeInfinity), carried), d, lses + i);
     hn::StoreU(hn::IfThenElse(nothing, hn::Zero(d), hn::Div(hn::Set(d, 1.0f), sum)), d,
-               scratch.sum + i);
+               inverses + i);
   }
-  if (task.lse != nullptr) {
-    std::copy(scratch.largest, scratch.largest + rows, task.lse + task.begin);
-  }
+  if (task.lse != nullptr) std::copy(lses, lses + rows, task.lse + task.begin + at);
   for (int64_t i = 0; i < rows; ++i) {
-    const float* from = scratch.out + i * scratch.value_width;
-    float* to = task.out.row(task.begin + i);
-    const V inverse = hn::Set(d, scratch.sum[i]);
+    const float* from = scratch.out + (at + i) * scratch.value_width;
+    float* to = task.out.row(task.begin + at + i);
+    const V inverse = hn::Set(d, inverses[i]);
     int64_t c = 0;
     if (task.out.column_stride == 1) {
       for (; c + kLanes <= head.value_dim; c += kLanes) {
         hn::StoreU(hn::Mul(hn::LoadU(d, from + c), inverse), d, to + c);
       }
     }
-    for (; c < head.value_dim; ++c) to[c * task.out.column_stride] = from[c] * scratch.sum[i];
+    for (; c < head.value_dim; ++c) to[c * task.out.column_stride] = from[c] * inverses[i];
   }
 }
 
@@ -335,8 +335,12 @@ inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
   std::fill(scratch.largest, scratch.largest + padded + 2 * kLanes, kNegativeInfinity);
   std::fill(scratch.sum, scratch.sum + padded + 2 * kLanes, 0.0f);
   // Blocks lie at multiples of kKeyBlock, whatever the mask skips.
-  for (int64_t begin = first_block; begin < last_key; begin += kKeyBlock) {
-    const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin), scratch.keys};
+  // At least one, so that rows without any key are finished too.
+  const int64_t block_count =
+      std::max<int64_t>((last_key - first_block + kKeyBlock - 1) / kKeyBlock, 1);
+  for (int64_t b = 0; b < block_count; ++b) {
+    const int64_t begin = first_block + b * kKeyBlock;
+    const KeyBlock block{begin, std::clamp<int64_t>(last_key - begin, 0, kKeyBlock), scratch.keys};
     PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
     scratch.finite_values = PackRows(head.value, begin, block.count, head.value_dim,
                                      scratch.value_width, scratch.values, scratch.value_width);
@@ -358,10 +362,10 @@ inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
       } else {
         ForwardStrip<kTileRows / 2>(head, block, task.begin + at, at, scratch);
       }
+      if (b + 1 == block_count) FinishRows(head, task, at, std::min(strip, rows - at), scratch);
       at += strip;
     }
   }
-  FinishRows(head, task, scratch);
   return scratch.replaced;
 }
 

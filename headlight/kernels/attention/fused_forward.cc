@@ -57,7 +57,7 @@ void FusedExp2(const float* x, float* y, int64_t count) {
   HWY_DYNAMIC_DISPATCH(Exp2OnTarget)(x, y, count);
 }
 
-int64_t FusedQueryRows() { return HWY_DYNAMIC_DISPATCH(RowsOnTarget)(); }
+int64_t FusedStripRows() { return HWY_DYNAMIC_DISPATCH(RowsOnTarget)(); }
 
 float* WorkerScratch(int64_t floats) {
   thread_local std::shared_ptr<std::byte> buffer;
