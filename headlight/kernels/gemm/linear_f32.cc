@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "headlight/base/cpu.h"
 #include "headlight/base/threads.h"
@@ -321,10 +322,14 @@ constexpr int64_t kRowsPerTask = 96;
 // Under this many multiply-adds a task costs less than waking a thread for it.
 constexpr int64_t kLeastWork = 250000;
 
+int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
 int64_t RowGrain(int64_t rows, int64_t in, int64_t out) {
-  // Whole tiles of 6, and a task for every thread where there is work for it.
-  const int64_t share = std::max((rows + NumThreads() - 1) / NumThreads(), kLeastWork / (in * out));
-  return std::clamp<int64_t>((share + 5) / 6 * 6, 6, kRowsPerTask);
+  // As many rows for one thread as for the next, where there is work for all.
+  const int64_t rounds = DivideUp(rows, kRowsPerTask * NumThreads());
+  const int64_t share = DivideUp(rows, rounds * NumThreads());
+  const int64_t least = DivideUp(kLeastWork / (in * out) + 1, 6) * 6;
+  return std::clamp<int64_t>(share, std::min(least, kRowsPerTask), kRowsPerTask);
 }
 
 void Reserve(int64_t size, Tensor& buffer) {
@@ -333,11 +338,31 @@ void Reserve(int64_t size, Tensor& buffer) {
   }
 }
 
-// Splits `count` into nearly equal parts of at most `most`, multiples of `step`.
-int64_t PartSize(int64_t count, int64_t most, int64_t step) {
-  const int64_t parts = (count + most - 1) / most;
-  return ((count + parts - 1) / parts + step - 1) / step * step;
+// Size of `parts` nearly equal parts of `count`, a multiple of `step`.
+int64_t PartSize(int64_t count, int64_t parts, int64_t step) {
+  return DivideUp(DivideUp(count, parts), step) * step;
 }
+
+// How a weight gradient is cut into blocks; that does not enter the results.
+struct GradientParts {
+  int64_t out, in;  // sizes
+
+  GradientParts(int64_t rows, int64_t all_out, int64_t all_in) {
+    constexpr int64_t kMost = 256, kLeast = 48;
+    const int64_t in_parts = DivideUp(all_in, kMost);
+    in = PartSize(all_in, in_parts, 64);
+    int64_t out_parts = DivideUp(all_out, kMost);
+    // As many blocks for one thread as for the next, as far as that leaves blocks worth packing
+    // for.
+    if (rows * all_in * all_out >= kLeastWork) {
+      const int64_t threads = NumThreads();
+      const int64_t step = threads / std::gcd(threads, in_parts);
+      const int64_t even = DivideUp(out_parts, step) * step;
+      out_parts = std::max(out_parts, std::min(even, all_out / kLeast));
+    }
+    out = PartSize(all_out, out_parts, 16);
+  }
+};
 
 }  // namespace
 
@@ -384,19 +409,13 @@ void LinearBackwardInputF32(const Tensor& dy, const PackedLinear& weight,
                    });
 }
 
-// Blocks of the gradient, so that threads own disjoint outputs; how they are cut does not enter the
-// results.
+// Blocks of the gradient, so that threads own disjoint outputs.
 void LinearBackwardWeightF32(const Tensor& x, const Tensor& dy, Tensor& dweight, Tensor* dbias) {
   SelectedIsa();
   const int64_t out = dy.size(1), in = x.size(1);
-  const int64_t in_part = PartSize(in, 256, 64);
-  const int64_t in_parts = (in + in_part - 1) / in_part;
-  // At least a block for every thread, as far as that leaves blocks worth packing for.
-  const bool small = x.size(0) * in * out < kLeastWork;
-  const int64_t wanted = small ? 1 : (NumThreads() + in_parts - 1) / in_parts;
-  const int64_t most = std::clamp<int64_t>((out + wanted - 1) / wanted, 48, 256);
-  const int64_t out_part = PartSize(out, most, 16);
-  const int64_t out_parts = (out + out_part - 1) / out_part;
+  const GradientParts parts(x.size(0), out, in);
+  const int64_t out_part = parts.out, in_part = parts.in;
+  const int64_t out_parts = DivideUp(out, out_part), in_parts = DivideUp(in, in_part);
   const int64_t size = HWY_DYNAMIC_DISPATCH(GradientWorkspaceT)(out_part, in_part);
   Tensor workspace =
       Tensor::Uninitialized({NumThreads(), size}, DType::kF32, MemoryTag::kWorkspace);
