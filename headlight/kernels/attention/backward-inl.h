@@ -119,6 +119,28 @@ HWY_INLINE void WeightsAndGradients(const HeadProblem& head, const float* lse, c
   }
 }
 
+// The same for NV vectors of keys from `key` with dropout.
+template <int R, int NV>
+HWY_NOINLINE void DroppedWeightsAndGradients(const HeadProblem& head, int64_t row, int64_t key,
+                                             const float* lse, const float* mean, float* weights,
+                                             float* gradients) {
+  const D d;
+  const V scale = hn::Set(d, head.scale * kLog2E);
+  HWY_ALIGN float factors[R * kLanes];
+  for (int v = 0; v < NV; ++v, weights += kLanes, gradients += kLanes) {
+    DropoutFactors<R>(head, row, key + v * kLanes, factors, kLanes);
+    for (int r = 0; r < R; ++r) {
+      const int64_t at = r * kStripStride;
+      const V weight = Exp2(hn::MulSub(hn::LoadU(d, weights + at), scale, hn::Set(d, lse[r])));
+      const V factor = hn::Load(d, factors + r * kLanes);
+      const hn::Mask<D> stays = hn::Ne(factor, hn::Zero(d));
+      const V gradient = hn::IfThenElseZero(stays, hn::Mul(hn::LoadU(d, gradients + at), factor));
+      hn::StoreU(hn::IfThenElseZero(stays, hn::Mul(weight, factor)), d, weights + at);
+      hn::StoreU(hn::Mul(weight, hn::Sub(gradient, hn::Set(d, mean[r]))), d, gradients + at);
+    }
+  }
+}
+
 // The same for one vector of keys from `key`, with masks, dropout and non-finite scores.
 template <int R>
 HWY_NOINLINE void ModifiedWeightsAndGradients(const HeadProblem& head, int64_t row, int64_t key,
@@ -195,11 +217,15 @@ HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& sc
   }
   const float *lse = scratch.lse + in_block, *mean = scratch.mean + in_block;
   if (key >= full_begin && key + NV * kLanes <= full_end) {
-    return WeightsAndGradients<R, NV>(head, lse, mean, weights, gradients);
+    if (!head.drops) return WeightsAndGradients<R, NV>(head, lse, mean, weights, gradients);
+    return DroppedWeightsAndGradients<R, NV>(head, row, key, lse, mean, weights, gradients);
   }
   for (int v = 0; v < NV; ++v) {
     const int64_t first = key + v * kLanes, at = v * kLanes;
-    if (first >= full_begin && first + kLanes <= full_end) {
+    const bool full = first >= full_begin && first + kLanes <= full_end;
+    if (full && head.drops) {
+      DroppedWeightsAndGradients<R, 1>(head, row, first, lse, mean, weights + at, gradients + at);
+    } else if (full) {
       WeightsAndGradients<R, 1>(head, lse, mean, weights + at, gradients + at);
     } else {
       ModifiedWeightsAndGradients<R>(head, row, first, lse, mean, weights + at, gradients + at);
@@ -259,7 +285,7 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
     }
     return range;
   }
-  const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite || head.drops;
+  const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite;
   const int64_t first_key = range.first_vector * kLanes;
   const int64_t keys = range.last_vector * kLanes - first_key;
   BackwardPanels strip{row,

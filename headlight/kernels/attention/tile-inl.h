@@ -345,35 +345,62 @@ inline Draws Draw(const DropoutStream& stream, int64_t group, int64_t key) {
   return {{hn::Set(du, draw[0]), hn::Set(du, draw[1]), hn::Set(du, draw[2]), hn::Set(du, draw[3])}};
 }
 #else
-HWY_INLINE void MultiplyWide(VU a, uint32_t by, VU& high, VU& low) {
+// The counters of half of the lanes: 32-bit numbers in the low half of 64 bits. What is in the
+// high half does not matter.
+struct DrawHalf {
+  VU c0, c1, c2, c3;
+};
+
+HWY_INLINE VU HighHalf(VU wide) {
   const DU du;
   const hn::Repartition<uint64_t, DU> du64;
-  const VU factor = hn::Set(du, by);
-  const auto even = hn::MulEven(a, factor);
-  const VU odd_lanes = hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, a)));
-  const auto odd = hn::MulEven(odd_lanes, factor);
-  high = hn::OddEven(hn::BitCast(du, odd), hn::BitCast(du, hn::ShiftRight<32>(even)));
-  low = hn::OddEven(hn::BitCast(du, hn::ShiftLeft<32>(odd)), hn::BitCast(du, even));
+  return hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, wide)));
+}
+
+// The low halves' 64-bit products with a constant.
+HWY_INLINE VU MultiplyLow(VU a, uint32_t by) {
+  const DU du;
+  return hn::BitCast(du, hn::MulEven(a, hn::Set(du, by)));
 }
 
 HWY_INLINE Draws Draw(const DropoutStream& stream, int64_t group, int64_t key) {
+  constexpr uint32_t kFactor0 = 0xD2511F53u, kFactor1 = 0xCD9E8D57u;
+  constexpr uint32_t kStep0 = 0x9E3779B9u, kStep1 = 0xBB67AE85u;
   const DU du;
-  VU c0 = hn::Set(du, static_cast<uint32_t>(group));
-  VU c1 = hn::Iota(du, static_cast<uint32_t>(key));
-  VU c2 = hn::Zero(du), c3 = hn::Zero(du);
+  const hn::Repartition<uint64_t, DU> du64;
   uint32_t key0 = stream.key0, key1 = stream.key1;
-  for (int round = 0; round < 10; ++round) {
-    VU high0, low0, high1, low1;
-    MultiplyWide(c0, 0xD2511F53u, high0, low0);
-    MultiplyWide(c2, 0xCD9E8D57u, high1, low1);
-    c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(du, key0));
-    c1 = low1;
-    c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(du, key1));
-    c3 = low0;
-    key0 += 0x9E3779B9u;
-    key1 += 0xBB67AE85u;
+  // In the first three rounds half of the numbers are the same in all lanes: words 0, 2 and 3 at
+  // the start, 1 to 3 after a round, 0 and 1 after two.
+  const uint64_t first = uint64_t{kFactor0} * static_cast<uint32_t>(group);
+  const uint64_t second = uint64_t{kFactor1} * (static_cast<uint32_t>(first >> 32) ^ key1);
+  const uint32_t third0 = static_cast<uint32_t>(second >> 32) ^ (key0 + kStep0);
+  const uint64_t third = uint64_t{kFactor0} * third0;
+  const VU after_second = hn::Set(du, static_cast<uint32_t>(first) ^ (key1 + kStep1));
+  const VU third2 = hn::Set(du, static_cast<uint32_t>(third >> 32) ^ (key1 + 2 * kStep1));
+  const VU third1 = hn::Set(du, static_cast<uint32_t>(second) ^ (key0 + 2 * kStep0));
+  const VU third3 = hn::Set(du, static_cast<uint32_t>(third));
+  const auto keys = hn::ShiftLeft<1>(hn::Iota(du64, 0));
+  DrawHalf halves[2];
+  for (int odd = 0; odd < 2; ++odd) {
+    const auto lanes = hn::Add(keys, hn::Set(du64, static_cast<uint64_t>(key + odd)));
+    const VU wide0 = MultiplyLow(hn::Xor(hn::BitCast(du, lanes), hn::Set(du, key0)), kFactor0);
+    const VU wide1 = MultiplyLow(hn::Xor(HighHalf(wide0), after_second), kFactor1);
+    halves[odd] = {hn::Xor(HighHalf(wide1), third1), wide1, hn::Xor(wide0, third2), third3};
   }
-  return {{c0, c1, c2, c3}};
+  for (int round = 3; round < 10; ++round) {
+    const VU round0 = hn::Set(du, key0 + static_cast<uint32_t>(round) * kStep0);
+    const VU round1 = hn::Set(du, key1 + static_cast<uint32_t>(round) * kStep1);
+    for (DrawHalf& c : halves) {
+      const VU wide0 = MultiplyLow(c.c0, kFactor0), wide1 = MultiplyLow(c.c2, kFactor1);
+      c = {hn::Xor3(HighHalf(wide1), c.c1, round0), wide1, hn::Xor3(HighHalf(wide0), c.c3, round1),
+           wide0};
+    }
+  }
+  const auto join = [&](VU even, VU odd) HWY_ATTR {
+    return hn::OddEven(hn::BitCast(du, hn::ShiftLeft<32>(hn::BitCast(du64, odd))), even);
+  };
+  return {{join(halves[0].c0, halves[1].c0), join(halves[0].c1, halves[1].c1),
+           join(halves[0].c2, halves[1].c2), join(halves[0].c3, halves[1].c3)}};
 }
 #endif
 
