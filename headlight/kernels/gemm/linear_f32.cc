@@ -253,9 +253,28 @@ HWY_INLINE void MultiplyGradientPanel(const GradientPanel& work) {
   }
 }
 
+// Rows may lie pages apart, where no hardware prefetcher follows: they are asked for before.
+inline constexpr int64_t kRowsAhead = 4;
+
+HWY_INLINE void PrefetchRow(const float* from, int64_t count) {
+  for (int64_t i = 0; i < count; i += 16) hwy::Prefetch(from + i);
+}
+
 HWY_INLINE void AddTo(const float* from, int64_t count, float* to) {
   const ProductTag d;
   MapArrays(d, to, from, count, to, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+}
+
+// The panels of a block's sums to the rows of the gradient.
+HWY_INLINE void AddPanels(const float* sums, int64_t outputs, int64_t inputs, float* to,
+                          int64_t row) {
+  for (int64_t o = 0; o < outputs; ++o) {
+    PrefetchRow(to + std::min(o + kRowsAhead, outputs - 1) * row, inputs);
+    for (int64_t i = 0; i < inputs; i += PanelColumns()) {
+      const int64_t width = PanelWidth(inputs, i);
+      AddTo(sums + i * outputs + o * width, std::min(width, inputs - i), to + o * row + i);
+    }
+  }
 }
 
 int64_t GradientWorkspaceT(int64_t outputs, int64_t inputs) {
@@ -278,23 +297,18 @@ void BackwardWeightBlockT(const internal::GradientBlock& block) {
     const int64_t depth = std::min(kLinearChunkRows, x.size(0) - t);
     const float* dy_block = dy.row(t) + block.out_begin;
     PackLeftTransposed(dy_block, dy.strides[0], depth, outputs, left);
+    PackPanels(x.row(t) + block.in_begin, x.strides[0], depth, inputs, right);
     for (int64_t i = 0; i < inputs; i += PanelColumns()) {
       const int64_t width = PanelWidth(inputs, i);
-      float* panel = right + i * depth;
-      PackPanel(x.row(t) + block.in_begin, x.strides[0], depth, inputs, i, panel);
-      MultiplyGradientPanel({left, outputs, panel, width, depth, t > 0, sums + i * outputs});
+      MultiplyGradientPanel(
+          {left, outputs, right + i * depth, width, depth, t > 0, sums + i * outputs});
     }
     if (block.dbias && block.in_begin == 0) {
       AddColumnSums(dy_block, dy.strides[0], depth, outputs, block.dbias + block.out_begin);
     }
   }
-  for (int64_t i = 0; i < inputs; i += PanelColumns()) {
-    const int64_t width = PanelWidth(inputs, i);
-    for (int64_t o = 0; o < outputs; ++o) {
-      AddTo(sums + i * outputs + o * width, std::min(width, inputs - i),
-            dweight.row(block.out_begin + o) + block.in_begin + i);
-    }
-  }
+  AddPanels(sums, outputs, inputs, dweight.row(block.out_begin) + block.in_begin,
+            dweight.strides[0]);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -215,6 +215,35 @@ HWY_INLINE void PackPanel(const float* from, int64_t row, int64_t depth, int64_t
   }
 }
 
+// All panels, row by row as they lie in memory.
+HWY_INLINE void PackPanels(const float* from, int64_t row, int64_t depth, int64_t columns,
+                           float* to) {
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t n = 0; n < columns; n += PanelColumns()) {
+      PackPanel(from + k * row, row, 1, columns, n, to + n * depth + k * PanelWidth(columns, n));
+    }
+  }
+}
+
+// to[j * width + i] = from[i * row + j] for i and j < 4.
+HWY_INLINE void TransposeQuad(const float* from, int64_t row, float* to, int64_t width) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t i = 0; i < 4; ++i) {
+    for (int64_t j = 0; j < 4; ++j) to[j * width + i] = from[i * row + j];
+  }
+#else
+  const hn::FixedTag<float, 4> d;
+  const auto v0 = hn::LoadU(d, from), v1 = hn::LoadU(d, from + row);
+  const auto v2 = hn::LoadU(d, from + 2 * row), v3 = hn::LoadU(d, from + 3 * row);
+  const auto low01 = hn::InterleaveLower(d, v0, v1), high01 = hn::InterleaveUpper(d, v0, v1);
+  const auto low23 = hn::InterleaveLower(d, v2, v3), high23 = hn::InterleaveUpper(d, v2, v3);
+  hn::StoreU(hn::ConcatLowerLower(d, low23, low01), d, to);
+  hn::StoreU(hn::ConcatUpperUpper(d, low23, low01), d, to + width);
+  hn::StoreU(hn::ConcatLowerLower(d, high23, high01), d, to + 2 * width);
+  hn::StoreU(hn::ConcatUpperUpper(d, high23, high01), d, to + 3 * width);
+#endif
+}
+
 // B[k][n] = from[n * row + k].
 HWY_INLINE void PackPanelTransposed(const float* from, int64_t row, int64_t depth, int64_t columns,
                                     int64_t first, float* to) {
@@ -224,7 +253,16 @@ HWY_INLINE void PackPanelTransposed(const float* from, int64_t row, int64_t dept
   constexpr int64_t kLine = 16;
   for (int64_t k0 = 0; k0 < depth; k0 += kLine) {
     const int64_t k1 = std::min(depth, k0 + kLine);
-    for (int64_t n = 0; n < present; ++n) {
+    int64_t n = 0;
+    if (k1 - k0 == kLine) {
+      for (; n + 4 <= present; n += 4) {
+        const float* source = from + (first + n) * row;
+        for (int64_t k = k0; k < k1; k += 4) {
+          TransposeQuad(source + k, row, to + k * width + n, width);
+        }
+      }
+    }
+    for (; n < present; ++n) {
       const float* source = from + (first + n) * row;
       for (int64_t k = k0; k < k1; ++k) to[k * width + n] = source[k];
     }
@@ -242,14 +280,17 @@ HWY_INLINE void PackLeftTransposed(const float* from, int64_t row, int64_t depth
                                    float* to) {
   const ProductTag d;
   const int64_t lanes = LanesOf(d);
-  for (int64_t m = 0; m < rows; m += kLeftGroup) {
-    const int64_t present = std::min(kLeftGroup, rows - m);
-    for (int64_t k = 0; k < depth; ++k) {
-      const float* source = from + k * row + m;
+  for (int64_t k = 0; k < depth; ++k) {
+    const float* source = from + k * row;
+    for (int64_t m = 0; m < rows; m += kLeftGroup) {
+      const int64_t present = std::min(kLeftGroup, rows - m);
       float* target = to + m * depth + k * kLeftGroup;
       int64_t n = 0;
-      for (; n + lanes <= present; n += lanes) hn::StoreU(hn::LoadU(d, source + n), d, target + n);
-      if (n < present) StorePart(d, LoadPart(d, source + n, present - n), target + n, present - n);
+      for (; n + lanes <= present; n += lanes) {
+        hn::StoreU(hn::LoadU(d, source + m + n), d, target + n);
+      }
+      const int64_t left = present - n;
+      if (left > 0) StorePart(d, LoadPart(d, source + m + n, left), target + n, left);
     }
   }
 }
