@@ -12,18 +12,18 @@ out=$(realpath --relative-base=. "$out")
 show() { printf '\n$ %s\n' "$*"; "$@"; }
 
 # Passages of two seeds differ, so valid text is new text.
-show $headlight data make relations --language en --count 24000 --seed 1 --out "$out/train.jsonl"
+show $headlight data make relations --language en --count 30000 --seed 1 --out "$out/train.jsonl"
 show $headlight data make relations --language en --count 1000 --seed 2 --out "$out/valid.jsonl"
 
 # A finished run is not trained again: a second quick start is quick.
 show $headlight compare --data "$out/train.jsonl" --valid "$out/valid.jsonl" --out "$out/compare" \
-  --heads 1,2,4,8 --dim 64 --layers 2 --batch 32 --epochs 7 --lr 0.003 --schedule cosine --positions learned \
-  --embedding-std 0.1 --dropout 0 --attention-dropout 0 --probe-every off
+  --heads 1,2,4,8 --dim 64 --layers 2 --batch 32 --epochs 8 --lr 0.003 --schedule cosine \
+  --positions relative --relative-distance 12 --embedding-std 0.1 --dropout 0 --attention-dropout 0 --probe-every off
 
 run=$out/compare/heads-8_seed-1
 sentence=$(sed -n '1s/.*"text": *"\([^"]*\)".*/\1/p' "$out/valid.jsonl")
 show $headlight heads "$run" --gold "$out/valid.jsonl"
-show $headlight show "$run" "the tiny horse trusted the angry girl. then it danced." --layer 0
+show $headlight show "$run" "in the garden were the king, quite tiny today, and the angry castle girl. he mended the lamp, but she dropped the cup." --layer 0
 show $headlight show "$run" "$sentence" --format html --out "$out/attention.html"
 show $headlight show "$run" "$sentence" --format png --out "$out/attention.png"
 

@@ -112,9 +112,9 @@ TEST(RelationScores, FindTheHeadThatFollowsTheRelation) {
   EXPECT_GT(pronoun.top1.share, 0.999);
   EXPECT_GT(pronoun.mass.share, 0.99);
   EXPECT_LT(pronoun.best_offset_top1.share, 0.5);
-  EXPECT_TRUE(pronoun.above_offset);
-  EXPECT_FALSE(Find(scores, 0, RelationDirection::kBackward).above_offset);
-  EXPECT_FALSE(Find(scores, 1, RelationDirection::kForward).above_offset);
+  EXPECT_TRUE(pronoun.above_baselines);
+  EXPECT_FALSE(Find(scores, 0, RelationDirection::kBackward).above_baselines);
+  EXPECT_FALSE(Find(scores, 1, RelationDirection::kForward).above_baselines);
 
   std::vector<AnalysedText> plain;
   for (const GoldText& text : texts) plain.push_back(text.text);
@@ -126,7 +126,21 @@ TEST(RelationScores, ShuffledGoldLeavesNothing) {
   const TextClassifier model = HandMadeModel();
   std::vector<GoldText> texts = PronounTexts(120);
   ShuffleGold(texts, 7);
-  for (const RelationScore& score : ScoreRelations(model, texts)) EXPECT_FALSE(score.above_offset);
+  for (const RelationScore& score : ScoreRelations(model, texts))
+    EXPECT_FALSE(score.above_baselines);
+}
+
+// Every token of head 0 looks at "cat": that says nothing of "it", though "it" is always right.
+TEST(RelationScores, AHeadThatLooksAtOneWordFromEverywhereFollowsNoRelation) {
+  TextClassifier model = HandMadeModel();
+  Tensor& query = ValueOf(model, "encoder.0.attention.query.weight");
+  for (int64_t word = 0; word < kWords; ++word) query.view<float>()(0, word) = 40;
+  model.PrepareWeights();
+  const std::vector<RelationScore> scores = ScoreRelations(model, PronounTexts(120));
+  const RelationScore& pronoun = Find(scores, 0, RelationDirection::kForward);
+  EXPECT_GT(pronoun.top1.share, 0.999);
+  EXPECT_GT(pronoun.other_queries_top1.share, 0.999);
+  EXPECT_FALSE(pronoun.above_baselines);
 }
 
 TEST(RelationScores, OffsetBaselineFindsAFixedDistance) {

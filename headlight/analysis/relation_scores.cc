@@ -16,6 +16,11 @@ namespace {
 struct TextTotal {
   double queries = 0;
   double score = 0;
+
+  void Add(double of_a_query) {
+    queries += 1;
+    score += of_a_query;
+  }
 };
 
 // The gold keys of one query, for one relation and direction.
@@ -108,8 +113,7 @@ OffsetBaseline BestOffset(std::span<const std::array<GoldQueries, kKinds>> gold,
   for (const auto& text : gold) {
     TextTotal total;
     for (const GoldQuery& query : text[kind]) {
-      total.queries += 1;
-      total.score += Contains(query.keys, query.query + best.offset) ? 1 : 0;
+      total.Add(Contains(query.keys, query.query + best.offset) ? 1 : 0);
     }
     if (total.queries > 0) best.totals.push_back(total);
   }
@@ -120,24 +124,48 @@ OffsetBaseline BestOffset(std::span<const std::array<GoldQueries, kKinds>> gold,
 struct HeadTotals {
   std::array<std::vector<TextTotal>, kKinds> mass;
   std::array<std::vector<TextTotal>, kKinds> top1;
+  std::array<std::vector<TextTotal>, kKinds> other_queries;  // of the same keys
 
   void Add(const View<const float>& weights, const std::array<GoldQueries, kKinds>& gold) {
+    const int64_t tokens = weights.size(0);
+    std::vector<int64_t> best(static_cast<size_t>(tokens));
+    std::vector<int64_t> looks(static_cast<size_t>(weights.size(1)));  // at each key, of all tokens
+    for (int64_t query = 0; query < tokens; ++query) {
+      const float* row = weights.row(query);
+      const int64_t key = std::max_element(row, row + weights.size(1)) - row;
+      best[static_cast<size_t>(query)] = key;
+      ++looks[static_cast<size_t>(key)];
+    }
+    const double others = std::max<double>(1, static_cast<double>(tokens - 1));
     for (size_t kind = 0; kind < kKinds; ++kind) {
       if (gold[kind].empty()) continue;
-      TextTotal text_mass, text_top1;
+      TextTotal text_mass, text_top1, text_others;
       for (const GoldQuery& query : gold[kind]) {
-        const float* row = weights.row(query.query);
-        for (int64_t key : query.keys) text_mass.score += row[key];
-        const int64_t best = std::max_element(row, row + weights.size(1)) - row;
-        text_top1.score += Contains(query.keys, best) ? 1 : 0;
-        text_mass.queries += 1;
-        text_top1.queries += 1;
+        double mass_on_keys = 0, all_looks = 0;
+        for (int64_t key : query.keys) {
+          mass_on_keys += weights.row(query.query)[key];
+          all_looks += static_cast<double>(looks[static_cast<size_t>(key)]);
+        }
+        const double hit = Contains(query.keys, best[static_cast<size_t>(query.query)]) ? 1 : 0;
+        text_mass.Add(mass_on_keys);
+        text_top1.Add(hit);
+        text_others.Add((all_looks - hit) / others);
       }
       mass[kind].push_back(text_mass);
       top1[kind].push_back(text_top1);
+      other_queries[kind].push_back(text_others);
     }
   }
 };
+
+// Text by text, how much more was scored in `a` than in `b`, on the same queries.
+std::vector<TextTotal> Difference(std::span<const TextTotal> a, std::span<const TextTotal> b) {
+  std::vector<TextTotal> difference;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference.push_back({a[i].queries, a[i].score - b[i].score});
+  }
+  return difference;
+}
 
 double QueriesIn(std::span<const TextTotal> totals) {
   double queries = 0;
@@ -156,8 +184,11 @@ RelationScore ScoreOf(const HeadTotals& head, const OffsetBaseline& baseline, si
   score.top1 = IntervalOf(head.top1[kind], z);
   score.best_offset = baseline.offset;
   score.best_offset_top1 = IntervalOf(baseline.totals, z);
-  score.above_offset =
-      IntervalOf(head.top1[kind], strict_z).low > IntervalOf(baseline.totals, strict_z).high;
+  score.other_queries_top1 = IntervalOf(head.other_queries[kind], z);
+  const std::vector<TextTotal> gain = Difference(head.top1[kind], head.other_queries[kind]);
+  score.above_baselines =
+      IntervalOf(head.top1[kind], strict_z).low > IntervalOf(baseline.totals, strict_z).high &&
+      IntervalOf(gain, strict_z).low > 0;
   return score;
 }
 

@@ -1,5 +1,6 @@
 // Scoring heads against gold relations: which head attends from a pronoun to its antecedent, from a
-// verb to its object, and so on, and is that more than a head that only knows positions would do?
+// verb to its object, and so on, and is that more than a head would do that knows only positions, or
+// only which keys are worth a look?
 #pragma once
 
 #include <cstdint>
@@ -38,9 +39,14 @@ struct RelationScore {
   // (key - query) and top-1 share. Chosen on these very texts, so it is generous to the baseline.
   int64_t best_offset = 0;
   ShareInterval best_offset_top1;
-  // top1's lower end lies above best_offset_top1's upper end, at 95 % over all rows together
-  // (Bonferroni: each row is tested at 5 % / rows).
-  bool above_offset = false;
+  // What the head owes to the keys alone: the share of the same text's other tokens whose largest
+  // weight lies on the same gold keys. A head that looks at every pronoun from everywhere finds
+  // pronouns for their antecedents as well, but knows nothing of who they are.
+  ShareInterval other_queries_top1;
+  // top1's lower end lies above best_offset_top1's upper end, and the difference between top1 and
+  // other_queries_top1, text by text, above zero; at 95 % over all rows together (Bonferroni: each
+  // row is tested at 5 % / rows).
+  bool above_baselines = false;
 };
 
 // A text with its gold relations, as the model reads it.
@@ -60,7 +66,7 @@ GoldTexts AlignGold(const TextEncoder& encoder, std::span<const RelationsExample
                     const std::string& origin);
 
 // A control: every relation's target moves to a random place of the same width in the same text.
-// Scores against it must show no head above the baseline.
+// Scores against it must show no head above the baselines.
 void ShuffleGold(std::span<GoldText> texts, uint64_t seed);
 
 // One score per layer, head, relation and direction that occurs in the gold.

@@ -30,7 +30,7 @@ const RelationScore* BestRelation(const HeadSummary& summary, std::span<const Re
   };
   for (const RelationScore& score : scores) {
     if (score.layer != summary.layer || score.head != summary.head) continue;
-    if (!score.above_offset || score.top1.share < least_top1) continue;
+    if (!score.above_baselines || score.top1.share < least_top1) continue;
     if (best == nullptr || gain(score) > gain(*best)) best = &score;
   }
   return best;
@@ -102,8 +102,8 @@ std::vector<std::string> DescribeThresholds(const RoleThresholds& thresholds) {
                   thresholds.stuck_first, thresholds.same_for_all_queries),
       fmt::format("uniform: relative entropy at least {:.2f}", thresholds.uniform),
       fmt::format(
-          "pronoun, verb-object, adjective, subject, punctuation: top-1 at least {:.2f} and above "
-          "the best fixed offset",
+          "pronoun, verb-object, adjective, subject, punctuation: top-1 at least {:.2f}, above the "
+          "best fixed offset and above that of other queries",
           thresholds.relation_top1),
       fmt::format("punctuation (without gold): at least {:.2f}, and twice a uniform head's share",
                   thresholds.punctuation),

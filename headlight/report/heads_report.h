@@ -16,7 +16,8 @@ namespace headlight {
 Table HeadTable(std::span<const HeadSummary> summaries, std::span<const RelationScore> scores,
                 const RoleThresholds& thresholds);
 
-// A row per relation and direction: the head that scores highest beside the best fixed offset.
+// A row per relation and direction: the head that scores highest, one clearly above both baselines
+// if there is one.
 Table BestHeadsTable(std::span<const RelationScore> scores);
 
 // A row per head, relation and direction.

@@ -1,18 +1,19 @@
 // Built-in text: short passages whose grammatical relations are known.
 //
-// A passage tells of two actions between four characters, one of each pronoun class (he, she, it,
-// they), each described by an adjective of another category (size, age, mood, character). In its
-// last clause a pronoun acts on a thing, or on the one whom another pronoun stands for:
+// A passage shows four characters, one of each pronoun class (he, she, it, they), each described by
+// an adjective of another category (size, age, mood, character). In its last sentence two of them do
+// something, one harm and the other good, and pronouns stand for them:
 //
-//   our tiny castle king was chased by the cat, quite lazy indeed; the old forest children thanked
-//   the niece, rather sad today. then she was called by it.
+//   the ancient mountain cat was with our short castle sailors. this morning our honest city prince
+//   was with our nun, who was always happy indeed; now she even painted the empty bench, and the
+//   white mirror was quietly dented gladly by them.
 //
-// The label is the category of the adjective that describes the one who acts in the last clause
-// (above: "it", the cat, so "character"). It takes subject -> verb and verb -> object (which
-// pronoun acts), pronoun -> antecedent and adjective -> noun together. Who acts was named in the
-// first clause, by 60 in 100 as its first character; the second clause distracts. Every passage
-// holds all four classes and all four categories, and an adjective never stands beside a word that
-// tells whom it describes, so a bag of words and bigrams stays at chance (one in four).
+// The label is the category of the adjective that describes the one who does harm (above: "dented
+// by them", the sailors, "short", so "size"). It takes subject -> verb (which pronoun does harm),
+// pronoun -> antecedent and adjective -> noun together; verb -> object and punctuation are there
+// beside them. Every passage holds all four classes and all four categories, one harmful and one
+// helpful deed, and an adjective never stands beside a word that tells whom it describes, so a bag
+// of words and bigrams stays at chance (one in four).
 #pragma once
 
 #include <cstdint>

@@ -5,14 +5,11 @@ namespace headlight::relations_internal {
 namespace {
 
 // Everyone can act on everyone, so that a noun never tells who acts.
-constexpr const char* kNouns[kNounClasses][10] = {
-    {"king", "father", "brother", "uncle", "boy", "prince", "grandfather", "waiter", "monk",
-     "wizard"},
-    {"queen", "mother", "sister", "aunt", "girl", "princess", "grandmother", "waitress", "nun",
-     "witch"},
-    {"cat", "dog", "horse", "donkey", "rabbit", "goat", "monkey", "parrot", "tiger", "fox"},
-    {"children", "students", "farmers", "soldiers", "sailors", "neighbours", "doctors", "birds",
-     "twins", "kittens"}};
+constexpr const char* kNouns[kNounClasses][8] = {
+    {"king", "father", "brother", "uncle", "boy", "wizard", "prince", "monk"},
+    {"queen", "mother", "sister", "aunt", "girl", "witch", "princess", "nun"},
+    {"cat", "dog", "horse", "rabbit", "goat", "fox", "donkey", "parrot"},
+    {"children", "students", "farmers", "soldiers", "sailors", "twins", "neighbours", "doctors"}};
 
 constexpr const char* kAdjectives[kCategories][6] = {
     {"big", "small", "tall", "short", "tiny", "huge"},
@@ -28,25 +25,18 @@ struct Pronoun {
 constexpr Pronoun kPronouns[kNounClasses] = {
     {"he", "him", "was"}, {"she", "her", "was"}, {"it", "it", "was"}, {"they", "them", "were"}};
 
-// One form for the past and the participle, so that the form does not tell the voice.
-constexpr const char* kVerbs[] = {
-    "helped",  "pushed",  "followed", "watched",  "called",  "thanked", "chased",    "rescued",
-    "greeted", "warned",  "visited",  "ignored",  "carried", "trusted", "invited",   "stopped",
-    "touched", "noticed", "admired",  "startled", "tricked", "guided",  "comforted", "teased"};
-
-struct Deed {
-  const char* verb;
-  const char* objects[4];
-};
-constexpr Deed kDeeds[] = {{"finished", {"milk", "tea", "soup", "juice"}},
-                           {"tasted", {"bread", "cake", "apple", "cheese"}},
-                           {"opened", {"door", "window", "gate", "box"}},
-                           {"dropped", {"basket", "bag", "lamp", "cup"}},
-                           {"cleaned", {"table", "floor", "mirror", "plate"}},
-                           {"moved", {"chair", "ladder", "bench", "bucket"}}};
-// Describe the things of the last clause; of no category.
-constexpr const char* kThingAdjectives[] = {"fresh", "warm",  "wooden", "round",
-                                            "white", "empty", "heavy",  "broken"};
+// Harmful and helpful deeds. Each fits every thing, so that the thing does not tell them apart, and
+// past and participle are alike, so that the form does not tell the voice.
+constexpr const char* kDeeds[2][12] = {
+    {"dropped", "scratched", "smashed", "damaged", "ruined", "wrecked", "cracked", "spoiled",
+     "dented", "burned", "kicked", "soiled"},
+    {"cleaned", "mended", "repaired", "polished", "fetched", "painted", "washed", "wrapped",
+     "improved", "restored", "dusted", "rescued"}};
+constexpr const char* kThings[] = {"basket", "lamp", "cup",   "mirror", "plate",  "chair",
+                                   "ladder", "box",  "bench", "bucket", "window", "table"};
+// Describe the things; of no category.
+constexpr const char* kThingAdjectives[] = {"plain", "warm",  "wooden", "round",
+                                            "white", "empty", "heavy",  "new"};
 
 constexpr const char* kDeterminers[] = {"the", "our"};
 constexpr const char* kPlaces[] = {"village", "city", "mountain", "harbour", "forest", "castle"};
@@ -54,12 +44,15 @@ constexpr const char* kGroups[] = {"choir", "guard", "school", "family"};
 constexpr const char* kDegrees[] = {"very", "rather", "quite", "always"};
 constexpr const char* kAfterthoughts[] = {"indeed", "today", "still", "then"};
 constexpr const char* kTimes[] = {"yesterday",     "once",      "last week",   "this morning",
-                                  "some time ago", "on monday", "one evening", "later"};
+                                  "some time ago", "on monday", "one evening", "long ago"};
 constexpr const char* kManners[] = {"quickly", "quietly", "suddenly", "finally", "often", "gladly"};
 constexpr const char* kScenes[] = {"in the garden", "near the bridge", "behind the church",
-                                   "at noon",       "in the rain",     "again"};
+                                   "on the road",   "in the rain",     "at the lake"};
+constexpr const char* kBeside[] = {"with", "near", "beside", "behind"};
+constexpr const char* kTurns[] = {"also", "just", "soon", "later", "even", "twice"};
 constexpr const char* kClosings[] = {"then", "now", "soon", "after that", "at last", "meanwhile"};
 constexpr const char* kMarks[] = {".", ";", "!"};
+constexpr const char* kJoints[] = {"and", "while", "but"};
 
 struct NounPhrase {
   Span noun;
@@ -98,99 +91,93 @@ NounPhrase AddNounPhrase(const Character& character, RandomStream& random,
   return phrase;
 }
 
-// Two characters with a verb between them. Sets their nouns.
-void AddAction(const Plan& plan, size_t action, const char* verb, RandomStream& random,
-               PassageBuilder& passage, std::array<Span, 4>& nouns) {
-  const size_t first = 2 * action;
-  const size_t second = first + 1;
-  const bool passive = plan.passive[action];
+// Two characters: "the tiny castle king was near the cat, quite lazy indeed;" or "in the garden
+// were the king, quite tiny today, and the lazy harbour cat." Returns their nouns.
+std::array<Span, 2> AddScene(const Character* characters, RandomStream& random,
+                             PassageBuilder& passage) {
   if (Chance(15, random)) passage.Add(Pick(kTimes, random));
-  const NounPhrase before = AddNounPhrase(plan.characters[first], random, passage);
-  if (before.open) passage.Add(",");
-  if (passive) passage.Add(kPronouns[plan.characters[first].noun_class].was);
-  if (Chance(10, random)) passage.Add(Pick(kManners, random));
-  const Span acts = passage.Add(verb);
-  if (passive) passage.Add("by");
-  const NounPhrase after = AddNounPhrase(plan.characters[second], random, passage);
-  if (!after.open && Chance(10, random)) passage.Add(Pick(kScenes, random));
-
-  nouns[first] = before.noun;
-  nouns[second] = after.noun;
-  passage.Relate(RelationKind::kSubject, nouns[passive ? second : first], acts);
-  passage.Relate(RelationKind::kVerbObject, acts, nouns[passive ? first : second]);
-  passage.EndClause(Pick(kMarks, random));
-}
-
-// What the last clause acts on: "the heavy basket" or "her".
-struct Target {
-  const char* word;     // a thing, or the object form of a pronoun
-  const char* subject;  // the same as the subject of a passive clause
-  const char* was;
-  bool is_thing;
-};
-
-Span AddTarget(const Target& target, bool as_subject, RandomStream& random,
-               PassageBuilder& passage) {
-  if (!target.is_thing) return passage.Add(as_subject ? target.subject : target.word);
-  passage.Add("the");
-  Span described;
-  if (Chance(40, random)) described = passage.Add(Pick(kThingAdjectives, random));
-  const Span thing = passage.Add(target.word);
-  passage.Relate(RelationKind::kAdjective, described, thing);
-  return thing;
-}
-
-struct Closing {
-  Span actor;   // the pronoun that acts
-  Span target;  // the thing or pronoun that is acted upon
-};
-
-// "then he dropped the heavy basket", "then she was called by him".
-Closing AddClosing(const Pronoun& actor, const char* verb, const Target& target,
-                   RandomStream& random, PassageBuilder& passage) {
-  if (Chance(60, random)) passage.Add(Pick(kClosings, random));
-  Closing closing;
-  Span acts;
-  if (Chance(30, random)) {
-    closing.target = AddTarget(target, true, random, passage);
-    passage.Add(target.was);
-    acts = passage.Add(verb);
-    passage.Add("by");
-    closing.actor = passage.Add(actor.acted_upon);
-  } else {
-    closing.actor = passage.Add(actor.acting);
-    if (Chance(30, random)) passage.Add(Pick(kManners, random));
-    acts = passage.Add(verb);
-    closing.target = AddTarget(target, false, random, passage);
+  const bool scene_first = Chance(50, random);
+  if (scene_first) {
+    passage.Add(Pick(kScenes, random));
+    passage.Add("were");
   }
-  passage.Relate(RelationKind::kSubject, closing.actor, acts);
-  passage.Relate(RelationKind::kVerbObject, acts, closing.target);
-  passage.EndClause(".");
-  return closing;
+  const NounPhrase first = AddNounPhrase(characters[0], random, passage);
+  if (first.open) passage.Add(",");
+  if (scene_first) {
+    passage.Add("and");
+  } else {
+    passage.Add(kPronouns[characters[0].noun_class].was);
+    passage.Add(Pick(kBeside, random));
+  }
+  const NounPhrase second = AddNounPhrase(characters[1], random, passage);
+  passage.EndClause(Pick(kMarks, random));
+  return {first.noun, second.noun};
+}
+
+// "he quickly dropped the heavy basket", "the basket was dropped by him".
+void AddDeed(const Pronoun& pronoun, const char* verb, Span antecedent, RandomStream& random,
+             PassageBuilder& passage) {
+  Span actor;
+  const auto add_actor = [&](const char* word) {
+    actor = passage.Add(word);
+    passage.Relate(RelationKind::kPronoun, actor, antecedent);
+  };
+  Span described, thing;
+  const auto add_thing = [&] {
+    passage.Add("the");
+    if (Chance(40, random)) described = passage.Add(Pick(kThingAdjectives, random));
+    thing = passage.Add(Pick(kThings, random));
+  };
+  const auto add_manner = [&] {
+    if (Chance(50, random)) passage.Add(Pick(kManners, random));
+  };
+  Span acts;
+  if (Chance(50, random)) {
+    add_thing();
+    passage.Add("was");
+    add_manner();
+    acts = passage.Add(verb);
+    if (Chance(35, random)) {
+      passage.Add(Pick(kScenes, random));
+    } else {
+      add_manner();
+    }
+    passage.Add("by");
+    add_actor(pronoun.acted_upon);
+  } else {
+    add_actor(pronoun.acting);
+    if (Chance(35, random)) {
+      passage.Add(",");
+      passage.Add(Pick(kScenes, random));
+      passage.Add(",");
+    } else if (Chance(50, random)) {
+      passage.Add(Pick(kTurns, random));
+    }
+    add_manner();
+    acts = passage.Add(verb);
+    add_thing();
+  }
+  passage.Relate(RelationKind::kAdjective, described, thing);
+  passage.Relate(RelationKind::kSubject, actor, acts);
+  passage.Relate(RelationKind::kVerbObject, acts, thing);
 }
 
 }  // namespace
 
 void TellEnglish(const Plan& plan, RandomStream& random, PassageBuilder& passage) {
-  std::array<const char*, 3> verbs{};
-  PickDistinct(kVerbs, random, verbs);
   std::array<Span, 4> nouns;
-  for (size_t action = 0; action < plan.passive.size(); ++action) {
-    AddAction(plan, action, verbs[action], random, passage, nouns);
+  for (size_t first = 0; first < nouns.size(); first += 2) {
+    const std::array<Span, 2> pair = AddScene(&plan.characters[first], random, passage);
+    std::copy(pair.begin(), pair.end(), nouns.begin() + static_cast<std::ptrdiff_t>(first));
   }
 
-  const Pronoun& actor = kPronouns[plan.characters[plan.actor].noun_class];
-  const Deed& deed = Pick(kDeeds, random);
-  Target target{Pick(deed.objects, random), nullptr, "was", true};
-  if (plan.has_target) {
-    const Pronoun& other = kPronouns[plan.characters[plan.target].noun_class];
-    target = {other.acted_upon, other.acting, other.was, false};
-  }
-  const char* verb = plan.has_target ? verbs[2] : deed.verb;
-  const Closing closing = AddClosing(actor, verb, target, random, passage);
-  passage.Relate(RelationKind::kPronoun, closing.actor, nouns[plan.actor]);
-  if (plan.has_target) {
-    passage.Relate(RelationKind::kPronoun, closing.target, nouns[plan.target]);
+  if (Chance(60, random)) passage.Add(Pick(kClosings, random));
+  for (size_t place = 0; place < plan.deeds.size(); ++place) {
+    if (place > 0) passage.Add(Pick(kJoints, random));
+    const Deed& deed = plan.deeds[place];
+    AddDeed(kPronouns[plan.characters[deed.actor].noun_class],
+            Pick(kDeeds[deed.harmful ? 0 : 1], random), nouns[deed.actor], random, passage);
+    passage.EndClause(place > 0 ? "." : ",");
   }
 }
 

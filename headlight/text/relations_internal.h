@@ -25,15 +25,17 @@ struct Character {
   size_t category;  // of the adjective that describes it
 };
 
-// Two actions, each between two characters. In the last clause a pronoun that stands for `actor`
-// acts on something, or on the one whom a pronoun for `target` stands for. The label is the
-// category of `actor`.
+// What a character does in the last sentence, where a pronoun stands for it.
+struct Deed {
+  size_t actor;  // index of a character
+  bool harmful;
+};
+
+// Two actions, each between two characters, then two deeds by different characters. The label is
+// the category of the one who does the harmful deed.
 struct Plan {
   std::array<Character, 4> characters;  // in the order of the text, two for each action
-  std::array<bool, 2> passive;          // the second of the two acts on the first
-  size_t actor;                         // index of a character
-  size_t target;                        // index of another
-  bool has_target;
+  std::array<Deed, 2> deeds;            // in the order of the text, one of them harmful
 };
 
 // Token indices, half-open.
@@ -68,17 +70,6 @@ class PassageBuilder {
 template <typename Table>
 const auto& Pick(const Table& table, RandomStream& random) {
   return table[random.Below(std::size(table))];
-}
-
-// Fills `chosen` with different entries of a table.
-template <typename Table, typename Chosen>
-void PickDistinct(const Table& table, RandomStream& random, Chosen& chosen) {
-  for (size_t index = 0; index < chosen.size(); ++index) {
-    const auto end = chosen.begin() + static_cast<std::ptrdiff_t>(index);
-    do {
-      chosen[index] = Pick(table, random);
-    } while (std::find(chosen.begin(), end, chosen[index]) != end);
-  }
 }
 
 inline bool Chance(int percent, RandomStream& random) {

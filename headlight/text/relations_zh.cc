@@ -22,21 +22,16 @@ constexpr const char* kAdjectives[kCategories][6] = {
 
 constexpr const char* kPronouns[kNounClasses] = {"他", "她", "它", "他们"};
 
-// Verbs with a result: each fits the plain order, 把 and 被.
-constexpr const char* kVerbs[] = {"推开", "叫醒", "赶走", "拦住", "带走", "送回", "找到", "吓跑",
-                                  "扶起", "抱住", "拉住", "绊倒", "骗",   "救",   "打败", "追上",
-                                  "抓住", "接走", "撞倒", "逗笑", "劝走", "认出", "抬走", "请来"};
-
-struct Deed {
-  const char* verb;
-  const char* objects[4];
-};
-constexpr Deed kDeeds[] = {
-    {"喝", {"牛奶", "茶", "汤", "果汁"}},     {"吃", {"面包", "蛋糕", "苹果", "鱼"}},
-    {"打开", {"门", "窗户", "箱子", "盒子"}}, {"放下", {"篮子", "书包", "灯笼", "杯子"}},
-    {"擦", {"桌子", "地板", "镜子", "盘子"}}, {"搬", {"椅子", "梯子", "长凳", "水桶"}}};
-// Describe the things of the last clause; of no category.
-constexpr const char* kThingAdjectives[] = {"新鲜", "温热", "洁白", "普通",
+// Harmful and helpful deeds. Each fits every thing, so that the thing does not tell them apart, and
+// each fits the plain order, 把 and 被.
+constexpr const char* kDeeds[2][12] = {{"打翻", "弄坏", "踩坏", "摔破", "弄脏", "撞翻", "毁掉",
+                                        "弄丢", "烧坏", "踢倒", "砸烂", "划破"},
+                                       {"修好", "洗净", "擦亮", "补好", "收好", "装好", "捡起",
+                                        "刷新", "送回", "扶起", "找到", "包好"}};
+constexpr const char* kThings[] = {"篮子", "灯笼", "杯子", "镜子", "盘子", "椅子",
+                                   "梯子", "盒子", "长凳", "水桶", "箱子", "桌子"};
+// Describe the things; of no category.
+constexpr const char* kThingAdjectives[] = {"崭新", "木头", "洁白", "普通",
                                             "特别", "便宜", "贵重", "现成"};
 
 constexpr const char* kDeterminers[] = {"那", "这"};
@@ -48,6 +43,9 @@ constexpr const char* kTimes[] = {"昨天", "今天",   "早上",   "上个月",
 constexpr const char* kManners[] = {"悄悄", "突然", "很快", "终于", "又", "急忙"};
 constexpr const char* kClosings[] = {"后来", "现在", "接着", "不一会儿", "最后", "这时"};
 constexpr const char* kMarks[] = {"。", "，", "；"};
+constexpr const char* kScenes[] = {"花园里", "桥边", "院子里", "路上", "雨中", "湖边"};
+constexpr const char* kBeside[] = {"旁边", "身边", "对面", "后面"};
+constexpr const char* kJoints[] = {"而", "同时", "但"};
 
 const char* Classifier(size_t noun_class) {
   switch (noun_class) {
@@ -94,109 +92,92 @@ NounPhrase AddNounPhrase(const Character& character, RandomStream& random,
   return phrase;
 }
 
-// Two characters and a verb in one of three orders: agent verb patient; agent 把 patient verb;
-// patient 被 agent verb.
-void AddAction(const Plan& plan, size_t action, const char* verb, RandomStream& random,
-               PassageBuilder& passage, std::array<NounPhrase, 4>& phrases) {
-  const size_t first = 2 * action;
-  const size_t second = first + 1;
-  const bool passive = plan.passive[action];
-  const bool verb_last = passive || Chance(50, random);
+// Two characters: "那只很可爱的猫在这位国王（很高兴）旁边；" or
+// "花园里有那只猫（很可爱）和这位国王（很高兴）。"
+std::array<NounPhrase, 2> AddScene(const Character* characters, RandomStream& random,
+                                   PassageBuilder& passage) {
   if (Chance(15, random)) passage.Add(Pick(kTimes, random));
-  phrases[first] = AddNounPhrase(plan.characters[first], random, passage);
-  if (Chance(10, random)) passage.Add(Pick(kManners, random));
-  Span acts;
+  const bool scene_first = Chance(50, random);
+  if (scene_first) {
+    passage.Add(Pick(kScenes, random));
+    passage.Add("有");
+  }
+  const NounPhrase first = AddNounPhrase(characters[0], random, passage);
+  passage.Add(scene_first ? "和" : "在");
+  const NounPhrase second = AddNounPhrase(characters[1], random, passage);
+  if (!scene_first) passage.Add(Pick(kBeside, random));
+  passage.EndClause(Pick(kMarks, random));
+  return {first, second};
+}
+
+// "它急忙打翻了杯子", "它把杯子打翻了", "杯子被它打翻了".
+void AddDeed(const NounPhrase& antecedent, const char* verb, RandomStream& random,
+             PassageBuilder& passage) {
+  Span actor, described, thing, acts;
+  const auto add_actor = [&] {
+    actor = passage.Add(antecedent.pronoun);
+    passage.Relate(RelationKind::kPronoun, actor, antecedent.noun);
+  };
+  const auto add_thing = [&] {
+    if (Chance(30, random)) {
+      described = passage.Add(Pick(kThingAdjectives, random));
+      passage.Add("的");
+    }
+    thing = passage.Add(Pick(kThings, random));
+  };
+  const auto add_manner = [&] {
+    if (Chance(35, random)) {
+      passage.Add("在");
+      passage.Add(Pick(kScenes, random));
+    }
+    if (Chance(50, random)) passage.Add(Pick(kManners, random));
+  };
   const auto add_verb = [&] {
     acts = passage.Add(verb);
     passage.Add("了");
   };
-  if (verb_last) {
-    passage.Add(passive ? "被" : "把");
-  } else {
-    add_verb();
-  }
-  phrases[second] = AddNounPhrase(plan.characters[second], random, passage);
-  if (verb_last) add_verb();
-
-  passage.Relate(RelationKind::kSubject, phrases[passive ? second : first].noun, acts);
-  passage.Relate(RelationKind::kVerbObject, acts, phrases[passive ? first : second].noun);
-  passage.EndClause(Pick(kMarks, random));
-}
-
-// What the last clause acts on: "新鲜的牛奶" or "她".
-struct Target {
-  const char* word;
-  bool is_thing;
-};
-
-Span AddTarget(const Target& target, RandomStream& random, PassageBuilder& passage) {
-  if (!target.is_thing) return passage.Add(target.word);
-  Span described;
-  if (Chance(30, random)) {
-    described = passage.Add(Pick(kThingAdjectives, random));
-    passage.Add("的");
-  }
-  const Span thing = passage.Add(target.word);
-  passage.Relate(RelationKind::kAdjective, described, thing);
-  return thing;
-}
-
-struct Closing {
-  Span actor;   // the pronoun that acts
-  Span target;  // the thing or pronoun that is acted upon
-};
-
-// "后来它正在喝牛奶", "它把牛奶喝了", "牛奶被它喝了".
-Closing AddClosing(const char* actor, const char* verb, const Target& target, RandomStream& random,
-                   PassageBuilder& passage) {
-  const uint64_t order = random.Below(4);
-  if (Chance(60, random)) passage.Add(Pick(kClosings, random));
-  Closing closing;
-  Span acts;
-  if (order <= 1) {
-    closing.actor = passage.Add(actor);
-    if (order == 0 && target.is_thing) passage.Add("正在");
-    acts = passage.Add(verb);
-    if (order == 1 || !target.is_thing) passage.Add("了");
-    closing.target = AddTarget(target, random, passage);
-  } else {
-    if (order == 2) {
-      closing.actor = passage.Add(actor);
+  switch (random.Below(3)) {
+    case 0:
+      add_actor();
+      add_manner();
+      add_verb();
+      add_thing();
+      break;
+    case 1:
+      add_actor();
+      add_manner();
       passage.Add("把");
-      closing.target = AddTarget(target, random, passage);
-    } else {
-      closing.target = AddTarget(target, random, passage);
+      add_thing();
+      add_verb();
+      break;
+    default:
+      add_thing();
       passage.Add("被");
-      closing.actor = passage.Add(actor);
-    }
-    acts = passage.Add(verb);
-    passage.Add("了");
+      add_actor();
+      add_manner();
+      add_verb();
   }
-  passage.Relate(RelationKind::kSubject, closing.actor, acts);
-  passage.Relate(RelationKind::kVerbObject, acts, closing.target);
-  passage.EndClause("。");
-  return closing;
+  passage.Relate(RelationKind::kAdjective, described, thing);
+  passage.Relate(RelationKind::kSubject, actor, acts);
+  passage.Relate(RelationKind::kVerbObject, acts, thing);
 }
 
 }  // namespace
 
 void TellChinese(const Plan& plan, RandomStream& random, PassageBuilder& passage) {
-  std::array<const char*, 3> verbs{};
-  PickDistinct(kVerbs, random, verbs);
   std::array<NounPhrase, 4> phrases{};
-  for (size_t action = 0; action < plan.passive.size(); ++action) {
-    AddAction(plan, action, verbs[action], random, passage, phrases);
+  for (size_t first = 0; first < phrases.size(); first += 2) {
+    const std::array<NounPhrase, 2> pair = AddScene(&plan.characters[first], random, passage);
+    std::copy(pair.begin(), pair.end(), phrases.begin() + static_cast<std::ptrdiff_t>(first));
   }
 
-  const NounPhrase& actor = phrases[plan.actor];
-  const NounPhrase& other = phrases[plan.target];
-  const Deed& deed = Pick(kDeeds, random);
-  Target target{Pick(deed.objects, random), true};
-  if (plan.has_target) target = {other.pronoun, false};
-  const char* verb = plan.has_target ? verbs[2] : deed.verb;
-  const Closing closing = AddClosing(actor.pronoun, verb, target, random, passage);
-  passage.Relate(RelationKind::kPronoun, closing.actor, actor.noun);
-  if (plan.has_target) passage.Relate(RelationKind::kPronoun, closing.target, other.noun);
+  if (Chance(60, random)) passage.Add(Pick(kClosings, random));
+  for (size_t place = 0; place < plan.deeds.size(); ++place) {
+    if (place > 0) passage.Add(Pick(kJoints, random));
+    const Deed& deed = plan.deeds[place];
+    AddDeed(phrases[deed.actor], Pick(kDeeds[deed.harmful ? 0 : 1], random), random, passage);
+    passage.EndClause(place > 0 ? "。" : "，");
+  }
 }
 
 }  // namespace headlight::relations_internal
