@@ -12,7 +12,7 @@ out=$(realpath --relative-base=. "$out")
 show() { printf '\n$ %s\n' "$*"; "$@"; }
 
 # Passages of two seeds differ, so valid text is new text.
-show $headlight data make relations --language en --count 30000 --seed 1 --out "$out/train.jsonl"
+show $headlight data make relations --language en --count 24000 --seed 1 --out "$out/train.jsonl"
 show $headlight data make relations --language en --count 1000 --seed 2 --out "$out/valid.jsonl"
 
 # A finished run is not trained again: a second quick start is quick.

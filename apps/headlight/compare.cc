@@ -29,7 +29,10 @@ CompareOptions OptionsOf(const CompareArguments& arguments) {
   options.variations = std::move(grid.variations);
   for (const std::string& text : arguments.vary) options.variations.push_back(ParseVariation(text));
   // The question that the command is there for.
-  if (options.variations.empty()) options.variations.push_back(ParseVariation("heads=1,2,4,8"));
+  if (options.variations.empty()) {
+    options.variations.push_back(
+        ParseVariation("heads=" + arguments.flags.Given("heads", "1,2,4,8")));
+  }
   options.directory = arguments.out;
   options.seeds = arguments.seeds;
   options.baseline = !arguments.no_baseline;

@@ -69,4 +69,11 @@ TrainFlags::Grid TrainFlags::SplitGrid() const {
   return grid;
 }
 
+std::string TrainFlags::Given(std::string_view name, std::string_view absent) const {
+  for (const Flag& flag : flags_) {
+    if (flag.field->name == name && !flag.values->empty()) return flag.values->front();
+  }
+  return std::string(absent);
+}
+
 }  // namespace headlight::app

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headlight/experiment/grid.h"
@@ -33,6 +34,9 @@ class TrainFlags {
     std::vector<Variation> variations;
   };
   Grid SplitGrid() const;
+
+  // What was given for the flag --name, or `absent`.
+  std::string Given(std::string_view name, std::string_view absent) const;
 
  private:
   struct Flag {

@@ -70,6 +70,11 @@ class Commands(ProgramTest):
         self.assertEqual(json.loads(self.ok(*arguments)), table)
         self.assertEqual({p: p.stat().st_mtime_ns for p in out.rglob("last.safetensors")}, before)
 
+    def test_compare_takes_one_head_count_at_its_word(self):
+        table = json.loads(self.ok("compare", "--data", self.data, "--out", self.folder / "c", *SMALL, "--heads", 2,
+                                   "--no-baseline", "--json"))
+        self.assertEqual([row["heads"] for row in table], ["2"])
+
     def test_compare_varies_any_flag(self):
         table = json.loads(self.ok("compare", "--data", self.data, "--out", self.folder / "c", *SMALL, "--vary",
                                    "head-dim=split,16", "--vary", "norm=pre,post", "--no-baseline", "--json"))
