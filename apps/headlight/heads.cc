@@ -82,7 +82,8 @@ void PrintHeads(const HeadsArguments& arguments, const std::vector<HeadSummary>&
   for (const std::string& line : DescribeThresholds(thresholds)) PrintBytes("  " + line + "\n");
   if (scores.empty()) return;
   PrintBytes(arguments.all ? "\nEvery head against the gold relations\n"
-                           : "\nThe best head of each relation, beside the best fixed offset and its own other queries\n");
+                           : "\nThe best head of each relation, beside the best fixed offset and "
+                             "its own other queries\n");
   PrintTable(relations);
   PrintBytes("\n" + RelationSentence(scores) + "\n");
 }

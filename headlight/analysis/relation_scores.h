@@ -1,6 +1,6 @@
 // Scoring heads against gold relations: which head attends from a pronoun to its antecedent, from a
-// verb to its object, and so on, and is that more than a head would do that knows only positions, or
-// only which keys are worth a look?
+// verb to its object, and so on, and is that more than a head would do that knows only positions,
+// or only which keys are worth a look?
 #pragma once
 
 #include <cstdint>

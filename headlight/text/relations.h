@@ -1,8 +1,8 @@
 // Built-in text: short passages whose grammatical relations are known.
 //
 // A passage shows four characters, one of each pronoun class (he, she, it, they), each described by
-// an adjective of another category (size, age, mood, character). In its last sentence two of them do
-// something, one harm and the other good, and pronouns stand for them:
+// an adjective of another category (size, age, mood, character). In its last sentence two of them
+// do something, one harm and the other good, and pronouns stand for them:
 //
 //   the ancient mountain cat was with our short castle sailors. this morning our honest city prince
 //   was with our nun, who was always happy indeed; now she even painted the empty bench, and the

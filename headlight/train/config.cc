@@ -37,11 +37,9 @@ std::string FieldToToml(const ConfigField& field, const TrainConfig& config) {
       return list + "]";
     }
     case FieldType::kInteger:
-      if (IsWord(field, values[0])) break;
-      return values[0];
     case FieldType::kNumber:
       if (IsWord(field, values[0])) break;
-      return TomlValue(std::stod(values[0]));
+      return values[0];
     case FieldType::kBoolean:
       return values[0];
     case FieldType::kText:
