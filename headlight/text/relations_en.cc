@@ -4,7 +4,7 @@
 namespace headlight::relations_internal {
 namespace {
 
-// Everyone can act on everyone, so that a noun never tells who acts.
+// Everyone can be with everyone and do every deed, so that a noun never tells who acts.
 constexpr const char* kNouns[kNounClasses][8] = {
     {"king", "father", "brother", "uncle", "boy", "wizard", "prince", "monk"},
     {"queen", "mother", "sister", "aunt", "girl", "witch", "princess", "nun"},
@@ -56,6 +56,7 @@ constexpr const char* kJoints[] = {"and", "while", "but"};
 
 struct NounPhrase {
   Span noun;
+  const Pronoun* pronoun;
   bool open;  // ends with a description, to be closed by a comma if the clause goes on
 };
 
@@ -68,7 +69,7 @@ NounPhrase AddNounPhrase(const Character& character, RandomStream& random,
   const char* adjective = Pick(kAdjectives[character.category], random);
   const uint64_t form = random.Below(10);
   passage.Add(Pick(kDeterminers, random));
-  NounPhrase phrase{};
+  NounPhrase phrase{{}, &kPronouns[character.noun_class], false};
   Span described;
   if (form < 5) {
     described = passage.Add(adjective);
@@ -92,9 +93,9 @@ NounPhrase AddNounPhrase(const Character& character, RandomStream& random,
 }
 
 // Two characters: "the tiny castle king was near the cat, quite lazy indeed;" or "in the garden
-// were the king, quite tiny today, and the lazy harbour cat." Returns their nouns.
-std::array<Span, 2> AddScene(const Character* characters, RandomStream& random,
-                             PassageBuilder& passage) {
+// were the king, quite tiny today, and the lazy harbour cat."
+std::array<NounPhrase, 2> AddScene(const Character* characters, RandomStream& random,
+                                   PassageBuilder& passage) {
   if (Chance(15, random)) passage.Add(Pick(kTimes, random));
   const bool scene_first = Chance(50, random);
   if (scene_first) {
@@ -106,21 +107,21 @@ std::array<Span, 2> AddScene(const Character* characters, RandomStream& random,
   if (scene_first) {
     passage.Add("and");
   } else {
-    passage.Add(kPronouns[characters[0].noun_class].was);
+    passage.Add(first.pronoun->was);
     passage.Add(Pick(kBeside, random));
   }
   const NounPhrase second = AddNounPhrase(characters[1], random, passage);
   passage.EndClause(Pick(kMarks, random));
-  return {first.noun, second.noun};
+  return {first, second};
 }
 
 // "he quickly dropped the heavy basket", "the basket was dropped by him".
-void AddDeed(const Pronoun& pronoun, const char* verb, Span antecedent, RandomStream& random,
+void AddDeed(const NounPhrase& antecedent, const char* verb, RandomStream& random,
              PassageBuilder& passage) {
   Span actor;
   const auto add_actor = [&](const char* word) {
     actor = passage.Add(word);
-    passage.Relate(RelationKind::kPronoun, actor, antecedent);
+    passage.Relate(RelationKind::kPronoun, actor, antecedent.noun);
   };
   Span described, thing;
   const auto add_thing = [&] {
@@ -143,9 +144,9 @@ void AddDeed(const Pronoun& pronoun, const char* verb, Span antecedent, RandomSt
       add_manner();
     }
     passage.Add("by");
-    add_actor(pronoun.acted_upon);
+    add_actor(antecedent.pronoun->acted_upon);
   } else {
-    add_actor(pronoun.acting);
+    add_actor(antecedent.pronoun->acting);
     if (Chance(35, random)) {
       passage.Add(",");
       passage.Add(Pick(kScenes, random));
@@ -165,20 +166,12 @@ void AddDeed(const Pronoun& pronoun, const char* verb, Span antecedent, RandomSt
 }  // namespace
 
 void TellEnglish(const Plan& plan, RandomStream& random, PassageBuilder& passage) {
-  std::array<Span, 4> nouns;
-  for (size_t first = 0; first < nouns.size(); first += 2) {
-    const std::array<Span, 2> pair = AddScene(&plan.characters[first], random, passage);
-    std::copy(pair.begin(), pair.end(), nouns.begin() + static_cast<std::ptrdiff_t>(first));
-  }
-
-  if (Chance(60, random)) passage.Add(Pick(kClosings, random));
-  for (size_t place = 0; place < plan.deeds.size(); ++place) {
-    if (place > 0) passage.Add(Pick(kJoints, random));
-    const Deed& deed = plan.deeds[place];
-    AddDeed(kPronouns[plan.characters[deed.actor].noun_class],
-            Pick(kDeeds[deed.harmful ? 0 : 1], random), nouns[deed.actor], random, passage);
-    passage.EndClause(place > 0 ? "." : ",");
-  }
+  Tell(
+      plan, {kClosings, kJoints, ",", "."}, random, passage,
+      [&](const Character* characters) { return AddScene(characters, random, passage); },
+      [&](const NounPhrase& antecedent, bool harmful) {
+        AddDeed(antecedent, Pick(kDeeds[harmful ? 0 : 1], random), random, passage);
+      });
 }
 
 }  // namespace headlight::relations_internal

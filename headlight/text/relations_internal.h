@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,10 +32,10 @@ struct Deed {
   bool harmful;
 };
 
-// Two actions, each between two characters, then two deeds by different characters. The label is
-// the category of the one who does the harmful deed.
+// Two scenes, each of two characters, then two deeds by different characters. The label is the
+// category of the one who does the harmful deed.
 struct Plan {
-  std::array<Character, 4> characters;  // in the order of the text, two for each action
+  std::array<Character, 4> characters;  // in the order of the text, two for each scene
   std::array<Deed, 2> deeds;            // in the order of the text, one of them harmful
 };
 
@@ -74,6 +75,30 @@ const auto& Pick(const Table& table, RandomStream& random) {
 
 inline bool Chance(int percent, RandomStream& random) {
   return random.Below(100) < static_cast<uint64_t>(percent);
+}
+
+// What joins the last sentence.
+struct LastSentence {
+  std::span<const char* const> openings;
+  std::span<const char* const> joints;
+  const char* comma;
+  const char* stop;
+};
+
+// The two scenes and the last sentence. add_scene(characters) adds two characters and returns their
+// noun phrases; add_deed(noun phrase, harmful) what the pronoun for one of them does.
+template <typename AddScene, typename AddDeed>
+void Tell(const Plan& plan, const LastSentence& words, RandomStream& random,
+          PassageBuilder& passage, const AddScene& add_scene, const AddDeed& add_deed) {
+  const auto first = add_scene(&plan.characters[0]);
+  const auto second = add_scene(&plan.characters[2]);
+  const std::array phrases = {first[0], first[1], second[0], second[1]};
+  if (Chance(60, random)) passage.Add(Pick(words.openings, random));
+  for (size_t place = 0; place < plan.deeds.size(); ++place) {
+    if (place > 0) passage.Add(Pick(words.joints, random));
+    add_deed(phrases[plan.deeds[place].actor], plan.deeds[place].harmful);
+    passage.EndClause(place > 0 ? words.stop : words.comma);
+  }
 }
 
 void TellEnglish(const Plan& plan, RandomStream& random, PassageBuilder& passage);

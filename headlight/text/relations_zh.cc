@@ -4,8 +4,8 @@
 namespace headlight::relations_internal {
 namespace {
 
-// Everyone can act on everyone, so that a noun never tells who acts. The last row holds people
-// (他们) and, from kFirstAnimals on, animals (它们).
+// Everyone can be with everyone and do every deed, so that a noun never tells who acts. The last
+// row holds people (他们) and, from kFirstAnimals on, animals (它们).
 constexpr const char* kNouns[kNounClasses][10] = {
     {"爸爸", "叔叔", "爷爷", "哥哥", "弟弟", "舅舅", "国王", "王子", "男孩", "和尚"},
     {"妈妈", "阿姨", "奶奶", "姐姐", "妹妹", "舅妈", "女王", "公主", "女孩", "尼姑"},
@@ -165,19 +165,12 @@ void AddDeed(const NounPhrase& antecedent, const char* verb, RandomStream& rando
 }  // namespace
 
 void TellChinese(const Plan& plan, RandomStream& random, PassageBuilder& passage) {
-  std::array<NounPhrase, 4> phrases{};
-  for (size_t first = 0; first < phrases.size(); first += 2) {
-    const std::array<NounPhrase, 2> pair = AddScene(&plan.characters[first], random, passage);
-    std::copy(pair.begin(), pair.end(), phrases.begin() + static_cast<std::ptrdiff_t>(first));
-  }
-
-  if (Chance(60, random)) passage.Add(Pick(kClosings, random));
-  for (size_t place = 0; place < plan.deeds.size(); ++place) {
-    if (place > 0) passage.Add(Pick(kJoints, random));
-    const Deed& deed = plan.deeds[place];
-    AddDeed(phrases[deed.actor], Pick(kDeeds[deed.harmful ? 0 : 1], random), random, passage);
-    passage.EndClause(place > 0 ? "。" : "，");
-  }
+  Tell(
+      plan, {kClosings, kJoints, "，", "。"}, random, passage,
+      [&](const Character* characters) { return AddScene(characters, random, passage); },
+      [&](const NounPhrase& antecedent, bool harmful) {
+        AddDeed(antecedent, Pick(kDeeds[harmful ? 0 : 1], random), random, passage);
+      });
 }
 
 }  // namespace headlight::relations_internal

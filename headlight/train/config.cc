@@ -14,10 +14,9 @@ namespace {
 constexpr int64_t kFormatVersion = 1;
 constexpr const char* kUntouchedByResults[] = {"threads", "data", "valid"};
 
-template <typename T>
-std::string TomlValue(const T& value) {
+std::string TomlString(const std::string& text) {
   std::ostringstream out;
-  out << toml::value<T>{value};
+  out << toml::value<std::string>{text};
   return out.str();
 }
 
@@ -32,21 +31,20 @@ std::string FieldToToml(const ConfigField& field, const TrainConfig& config) {
     case FieldType::kTexts: {
       std::string list = "[";
       for (const std::string& value : values) {
-        list += (list.size() > 1 ? ", " : "") + TomlValue(value);
+        list += (list.size() > 1 ? ", " : "") + TomlString(value);
       }
       return list + "]";
     }
     case FieldType::kInteger:
     case FieldType::kNumber:
-      if (IsWord(field, values[0])) break;
-      return values[0];
     case FieldType::kBoolean:
+      if (IsWord(field, values[0])) break;
       return values[0];
     case FieldType::kText:
     case FieldType::kChoice:
       break;
   }
-  return TomlValue(values[0]);
+  return TomlString(values[0]);
 }
 
 std::string ScalarText(const toml::node& node, const std::string& where) {

@@ -11,16 +11,7 @@ namespace {
 
 using namespace attention_test;
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-Options F32(std::vector<Lengths> lengths, int64_t dim = 8) {
-  Options options;
-  options.lengths = std::move(lengths);
-  options.head_dim = options.value_dim = dim;
-  options.dtype = DType::kF32;
-  return options;
-}
 
 // Zero scores (every kept key weighs the same), and value j in each column of key j.
 Case ZeroScores(Lengths lengths) {

@@ -10,16 +10,6 @@ namespace {
 
 using namespace attention_test;
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-Options F32(std::vector<Lengths> lengths, int64_t dim = 8) {
-  Options options;
-  options.lengths = std::move(lengths);
-  options.head_dim = options.value_dim = dim;
-  options.dtype = DType::kF32;
-  return options;
-}
-
 Case SameBitsCase(const std::vector<Lengths>& lengths, double rate) {
   Options options = F32(lengths, 24);
   options.heads = 4;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@ namespace headlight::attention_test {
 struct Lengths {
   int64_t queries, keys;
 };
+
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 struct Options {
   std::vector<Lengths> lengths = {{5, 5}};
@@ -58,6 +61,14 @@ inline Tensor NormalTensor(const Shape& shape, DType dtype, uint64_t seed, uint6
   Tensor tensor = Tensor::Zeros(shape, dtype, MemoryTag::kOther);
   FillNormal(tensor, seed, stream, magnitude);
   return tensor;
+}
+
+inline Options F32(std::vector<Lengths> lengths, int64_t dim = 8) {
+  Options options;
+  options.lengths = std::move(lengths);
+  options.head_dim = options.value_dim = dim;
+  options.dtype = DType::kF32;
+  return options;
 }
 
 inline Case MakeCase(const Options& options) {

@@ -13,14 +13,6 @@ namespace {
 
 using namespace attention_test;
 
-Options F32(std::vector<Lengths> lengths, int64_t dim) {
-  Options options;
-  options.lengths = std::move(lengths);
-  options.head_dim = options.value_dim = dim;
-  options.dtype = DType::kF32;
-  return options;
-}
-
 void ExpectLikeReference(const Case& made) {
   ASSERT_TRUE(PlanAttention(made.problem).refusals.empty())
       << PlanAttention(made.problem).ToString();
