@@ -2,8 +2,7 @@
 //
 // Tasks are numbered; which worker runs a task is not fixed, so a task must write only what its
 // number owns. Sums over tasks are made by the caller in task order: that keeps results the same
-// for any number of threads. Built on OpenMP (threads_openmp.cc), or on std::thread for
-// ThreadSanitizer builds (threads_std_thread.cc).
+// for any number of threads. The threads are those of worker_pool.cc.
 #pragma once
 
 #include <cstdint>

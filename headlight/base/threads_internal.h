@@ -1,4 +1,4 @@
-// What the two executors share: the thread count, nesting, and the first exception.
+// What ParallelFor and its threads share: the tasks, nesting, and the first exception.
 #pragma once
 
 #include <atomic>
@@ -48,8 +48,8 @@ class TaskQueue {
   std::exception_ptr exception_;
 };
 
-// Runs queue.Work(worker) on `threads` workers at once, the caller being worker 0. Defined by each
-// executor.
+// Runs queue.Work(worker) as worker 0 and on up to `threads` - 1 more, which get the numbers
+// from 1. Returns when all of them have left.
 void RunOnWorkers(int threads, TaskQueue& queue);
 
 // The worker number of the task that this thread is running, or -1 outside of tasks.

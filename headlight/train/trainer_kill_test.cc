@@ -43,7 +43,7 @@ TEST(TrainerKill, DISABLED_Child) {
   Train(config, ToyData(config), {.directory = directory, .existing = OnExisting::kResume});
 }
 
-// A new process (OpenMP does not survive a fork) that trains into `directory`.
+// A new process (threads do not survive a fork) that trains into `directory`.
 pid_t StartChild(const std::string& directory) {
   std::vector<std::string> environment = {std::string(kDirectoryVariable) + "=" + directory};
   for (char** each = environ; *each != nullptr; ++each) environment.emplace_back(*each);
