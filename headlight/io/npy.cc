@@ -206,14 +206,12 @@ Tensor ParseNpy(std::string_view bytes, const std::string& name, MemoryTag tag) 
   const Header header = HeaderParser(bytes.substr(start, length), name).Parse();
   require(!*header.fortran_order, "the array must be in C order (fortran_order False)");
   const std::string_view data = bytes.substr(start + length);
-  int64_t size = static_cast<int64_t>(DTypeSize(*header.dtype));
-  for (const int64_t axis : *header.shape) {
-    require(!__builtin_mul_overflow(size, axis, &size) && size < int64_t{1} << 60,
-            "the shape must be below 2^60 bytes");
-  }
-  if (size != static_cast<int64_t>(data.size())) {
+  const std::optional<int64_t> size =
+      BytesOfSizes(*header.shape, static_cast<int64_t>(DTypeSize(*header.dtype)));
+  require(size.has_value(), "the shape must be at most 2^60 bytes");
+  if (*size != static_cast<int64_t>(data.size())) {
     throw Error(ErrorKind::kInput, "npy {}: the data must have {} bytes (by its shape), found {}",
-                name, size, data.size());
+                name, *size, data.size());
   }
   const Shape shape(header.shape->data(), static_cast<int>(header.shape->size()));
   Tensor tensor = Tensor::Uninitialized(shape, *header.dtype, tag);

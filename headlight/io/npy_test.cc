@@ -100,6 +100,8 @@ TEST(Npy, Refuses) {
        "below 10^18"},
       {Bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", 8),
        "2^60"},
+      {Bytes("{'descr': '<f8', 'fortran_order': False, 'shape': (0, 2, 800080008000800022, 8)}", 0),
+       "2^60"},
       {Bytes("{'other': 1}", 8), "only"},
   };
   for (const Case& c : cases) EXPECT_THAT(Refusal(c.bytes), HasSubstr(c.rule)) << c.bytes;

@@ -197,14 +197,11 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     }
     entry_.begin = offsets_[0];
     entry_.end = offsets_[1];
-    int64_t size = static_cast<int64_t>(DTypeSize(entry_.dtype));
-    for (const int64_t axis : sizes_) {
-      if (__builtin_mul_overflow(size, axis, &size) || size > int64_t{1} << 60) {
-        Fail(Where() + "the shape must be below 2^60 bytes");
-      }
-    }
-    if (entry_.end < entry_.begin || entry_.end - entry_.begin != size) {
-      Fail(fmt::format("{}dtype and shape need {} bytes, data_offsets are [{}, {}]", Where(), size,
+    const std::optional<int64_t> size =
+        BytesOfSizes(sizes_, static_cast<int64_t>(DTypeSize(entry_.dtype)));
+    if (!size) Fail(Where() + "the shape must be at most 2^60 bytes");
+    if (entry_.end < entry_.begin || entry_.end - entry_.begin != *size) {
+      Fail(fmt::format("{}dtype and shape need {} bytes, data_offsets are [{}, {}]", Where(), *size,
                        entry_.begin, entry_.end));
     }
     entry_.shape = Shape(sizes_.data(), static_cast<int>(sizes_.size()));

@@ -1,8 +1,22 @@
 #include "headlight/tensor/shape.h"
 
+#include <algorithm>
+
 #include "headlight/base/error.h"
 
 namespace headlight {
+
+std::optional<int64_t> BytesOfSizes(std::span<const int64_t> sizes, int64_t element_bytes) {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  int64_t strides = element_bytes, bytes = element_bytes;
+  for (const int64_t size : sizes) {
+    if (__builtin_mul_overflow(strides, std::max<int64_t>(size, 1), &strides) || strides > kMost) {
+      return std::nullopt;
+    }
+    bytes *= size;
+  }
+  return bytes;
+}
 
 Shape::Shape(std::initializer_list<int64_t> sizes)
     : Shape(sizes.begin(), static_cast<int>(sizes.size())) {}
@@ -15,11 +29,11 @@ Shape::Shape(const int64_t* sizes, int rank) : rank_(rank) {
     const int64_t size = sizes[axis];
     if (size < 0)
       throw Error(ErrorKind::kShape, "shape: axis {} must be >= 0, found {}", axis, size);
-    if (__builtin_mul_overflow(elements_, size, &elements_) || elements_ > int64_t{1} << 62) {
-      throw Error(ErrorKind::kShape, "shape: the element count overflows at axis {}", axis);
-    }
     sizes_[static_cast<size_t>(axis)] = size;
   }
+  const std::optional<int64_t> elements = BytesOfSizes({sizes, static_cast<size_t>(rank)}, 1);
+  if (!elements) throw Error(ErrorKind::kShape, "shape: {} is too large", ToString());
+  elements_ = *elements;
 }
 
 std::string Shape::ToString() const {

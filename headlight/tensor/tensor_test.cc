@@ -50,6 +50,8 @@ TEST(Tensor, RefusesWhatDoesNotFit) {
   EXPECT_THROW(tensor.data<double>(), Error);
   EXPECT_THROW((Shape{-1, 2}), Error);
   EXPECT_THROW((Shape{int64_t{1} << 40, int64_t{1} << 40}), Error);
+  EXPECT_THROW((Shape{0, int64_t{1} << 40, int64_t{1} << 40}), Error);
+  EXPECT_EQ((Shape{int64_t{1} << 40, 0}).elements(), 0);
 }
 
 }  // namespace
