@@ -277,8 +277,15 @@ HWY_INLINE void AddPanels(const float* sums, int64_t outputs, int64_t inputs, fl
   }
 }
 
+// The longer side of a block is packed this much at a time, the shorter one whole.
+inline constexpr int64_t kPackedPart = 256;
+static_assert(kPackedPart % kLeftGroup == 0);
+
 int64_t GradientWorkspaceT(int64_t outputs, int64_t inputs) {
-  return PackedSize(kLinearChunkRows, inputs) + kLinearChunkRows * RoundUp(outputs, kLeftGroup) +
+  const bool taller = outputs >= inputs;
+  const int64_t right = taller ? inputs : std::min(inputs, kPackedPart);
+  const int64_t left = taller ? std::min(outputs, kPackedPart) : outputs;
+  return PackedSize(kLinearChunkRows, right) + kLinearChunkRows * RoundUp(left, kLeftGroup) +
          PackedSize(outputs, inputs);
 }
 
@@ -290,18 +297,27 @@ void BackwardWeightBlockT(const internal::GradientBlock& block) {
   const View<float> dweight = block.dweight.view<float>();
   const int64_t outputs = block.out_end - block.out_begin;
   const int64_t inputs = block.in_end - block.in_begin;
-  float* right = block.workspace;
-  float* left = right + PackedSize(kLinearChunkRows, inputs);
-  float* sums = left + kLinearChunkRows * RoundUp(outputs, kLeftGroup);
+  const bool taller = outputs >= inputs;
+  const int64_t out_part = taller ? kPackedPart : outputs, in_part = taller ? inputs : kPackedPart;
+  float* sums = block.workspace;
+  float* right = sums + PackedSize(outputs, inputs);
+  float* left = right + PackedSize(kLinearChunkRows, std::min(in_part, inputs));
   for (int64_t t = 0; t < x.size(0); t += kLinearChunkRows) {
     const int64_t depth = std::min(kLinearChunkRows, x.size(0) - t);
     const float* dy_block = dy.row(t) + block.out_begin;
-    PackLeftTransposed(dy_block, dy.strides[0], depth, outputs, left);
-    PackPanels(x.row(t) + block.in_begin, x.strides[0], depth, inputs, right);
-    for (int64_t i = 0; i < inputs; i += PanelColumns()) {
-      const int64_t width = PanelWidth(inputs, i);
-      MultiplyGradientPanel(
-          {left, outputs, right + i * depth, width, depth, t > 0, sums + i * outputs});
+    const float* x_block = x.row(t) + block.in_begin;
+    for (int64_t o = 0; o < outputs; o += out_part) {
+      const int64_t some = std::min(out_part, outputs - o);
+      PackLeftTransposed(dy_block + o, dy.strides[0], depth, some, left);
+      for (int64_t i0 = 0; i0 < inputs; i0 += in_part) {
+        const int64_t i1 = std::min(i0 + in_part, inputs);
+        if (o == 0) PackPanels(x_block + i0, x.strides[0], depth, i1 - i0, right);
+        for (int64_t i = i0; i < i1; i += PanelColumns()) {
+          const int64_t width = PanelWidth(inputs, i);
+          MultiplyGradientPanel({left, some, right + (i - i0) * depth, width, depth, t > 0,
+                                 sums + i * outputs + o * width});
+        }
+      }
     }
     if (block.dbias && block.in_begin == 0) {
       AddColumnSums(dy_block, dy.strides[0], depth, outputs, block.dbias + block.out_begin);
@@ -362,10 +378,11 @@ struct GradientParts {
   int64_t out, in;  // sizes
 
   GradientParts(int64_t rows, int64_t all_out, int64_t all_in) {
-    constexpr int64_t kMost = 256, kLeast = 48;
-    const int64_t in_parts = DivideUp(all_in, kMost);
+    // A block's sums (512 KiB) and what is packed for it lie in L2.
+    constexpr int64_t kShort = 256, kLong = 512, kLeast = 48;
+    const int64_t in_parts = DivideUp(all_in, all_out <= kShort ? kLong : kShort);
     in = PartSize(all_in, in_parts, 64);
-    int64_t out_parts = DivideUp(all_out, kMost);
+    int64_t out_parts = DivideUp(all_out, in <= kShort ? kLong : kShort);
     // As many blocks for one thread as for the next, as far as that leaves blocks worth packing
     // for.
     if (rows * all_in * all_out >= kLeastWork) {

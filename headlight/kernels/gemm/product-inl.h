@@ -63,19 +63,35 @@ HWY_INLINE void FmaRow(ProductVector factor, const ProductVector* b, ProductVect
   ((sums[kVector] = hn::MulAdd(factor, b[kVector], sums[kVector])), ...);
 }
 
-template <size_t kVectors, size_t... kRow>
-HWY_INLINE void FmaStep(ProductTag d, const float* a, int64_t a_row, const ProductVector* b,
-                        ProductVector* sums, std::index_sequence<kRow...>) {
-  (FmaRow(hn::Set(d, a[static_cast<int64_t>(kRow) * a_row]), b, sums + kRow * kVectors,
-          std::make_index_sequence<kVectors>()),
-   ...);
-}
-
 template <size_t... kVector>
 HWY_INLINE void LoadRow(ProductTag d, const float* from, ProductVector* row,
                         std::index_sequence<kVector...>) {
   const size_t lanes = hn::Lanes(d);
   ((row[kVector] = hn::LoadU(d, from + kVector * lanes)), ...);
+}
+
+// One step of k: the row of B, and a factor for each row.
+template <size_t kVectors, size_t... kRow>
+HWY_INLINE void FmaStep(ProductTag d, const float* a, int64_t a_row, const float* from_b,
+                        ProductVector* sums, std::index_sequence<kRow...>) {
+  ProductVector b[kVectors];
+  LoadRow(d, from_b, b, std::make_index_sequence<kVectors>());
+  (FmaRow(hn::Set(d, a[static_cast<int64_t>(kRow) * a_row]), b, sums + kRow * kVectors,
+          std::make_index_sequence<kVectors>()),
+   ...);
+}
+
+// Several at once: what counts the steps would take the ports of the multiply-adds.
+inline constexpr int64_t kUnroll = 4;
+
+template <size_t kVectors, class Rows, size_t... kStep>
+HWY_INLINE void FmaSteps(ProductTag d, const float* a, int64_t a_row, int64_t a_step,
+                         const float* b, ProductVector* sums, Rows rows,
+                         std::index_sequence<kStep...>) {
+  const size_t width = kVectors * hn::Lanes(d);
+  (FmaStep<kVectors>(d, a + static_cast<int64_t>(kStep) * a_step, a_row, b + kStep * width, sums,
+                     rows),
+   ...);
 }
 
 template <size_t... kVector>
@@ -130,7 +146,6 @@ HWY_NOINLINE void MultiplyTile(const TileWork& work) {
   const ProductTag d;
   const auto rows = std::make_index_sequence<kRows>();
   ProductVector sums[kRows * kVectors];
-  ProductVector b[kVectors];
   if (work.start) {
     StartAll<kVectors>(d, work.start, sums, rows);
   } else {
@@ -141,9 +156,15 @@ HWY_NOINLINE void MultiplyTile(const TileWork& work) {
   const int64_t a_row = work.a_row;
   const int64_t a_step = work.a_step;
   const auto width = static_cast<int64_t>(kVectors * hn::Lanes(d));
-  for (int64_t k = work.depth; k > 0; --k) {
-    LoadRow(d, from_b, b, std::make_index_sequence<kVectors>());
-    FmaStep<kVectors>(d, from_a, a_row, b, sums, rows);
+  int64_t k = work.depth;
+  for (; k >= kUnroll; k -= kUnroll) {
+    FmaSteps<kVectors>(d, from_a, a_row, a_step, from_b, sums, rows,
+                       std::make_index_sequence<kUnroll>());
+    from_a += kUnroll * a_step;
+    from_b += kUnroll * width;
+  }
+  for (; k > 0; --k) {
+    FmaStep<kVectors>(d, from_a, a_row, from_b, sums, rows);
     from_a += a_step;
     from_b += width;
   }
