@@ -9,6 +9,7 @@
 
 #include "apps/headlight/command.h"
 #include "apps/headlight/exit_codes.h"
+#include "headlight/base/build_info.h"
 #include "headlight/base/error.h"
 
 namespace headlight::app {
@@ -50,7 +51,7 @@ bool HasCommand(const CLI::App& program, std::string_view name) {
 
 int Run(int argc, char** argv) {
   CLI::App program("Multi-head attention: train, compare, look at, measure.", "headlight");
-  program.set_version_flag("--version", HEADLIGHT_VERSION);
+  program.set_version_flag("--version", fmt::format("{} ({})", Version(), Commit()));
   program.require_subcommand(1);
   program.footer(kFooter);
   program.option_defaults()->always_capture_default();

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "headlight/base/build_info.h"
 #include "headlight/base/cpu.h"
 #include "headlight/base/error.h"
 #include "headlight/base/threads.h"
@@ -211,6 +212,8 @@ TrainConfig ReadConfig(const RunPaths& paths) {
 std::string EnvironmentJson() {
   const Json json = {
     {"format_version", kEnvironmentVersion},
+    {"headlight", Version()},
+    {"commit", Commit()},
     {"cpu", CpuModelName()},
     {"isa", IsaName(SelectedIsa())},
     {"physical_cores", PhysicalCores()},
