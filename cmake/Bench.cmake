@@ -9,5 +9,8 @@ foreach(source IN LISTS bench_sources)
 endforeach()
 
 # Headlight's side of the comparisons with other libraries (bench/peers).
-add_executable(headlight_step ${PROJECT_SOURCE_DIR}/bench/peers/train_classifier/headlight_step.cc)
-target_link_libraries(headlight_step PRIVATE headlight headlight_options nlohmann_json::nlohmann_json)
+foreach(source IN ITEMS train_classifier/headlight_step attention/headlight_attention)
+  cmake_path(GET source FILENAME name)
+  add_executable(${name} ${PROJECT_SOURCE_DIR}/bench/peers/${source}.cc)
+  target_link_libraries(${name} PRIVATE headlight headlight_options nlohmann_json::nlohmann_json)
+endforeach()

@@ -25,6 +25,8 @@ class AttentionPass {
   // constructor.
   void Run();
 
+  const AttentionInputs& inputs() const { return inputs_; }
+  const Tensor& out_gradient() const { return out_gradient_; }
   const AttentionOutputs& outputs() const { return outputs_; }
   const AttentionGradients& gradients() const { return gradients_; }
 
