@@ -23,6 +23,7 @@ SHAPES = HERE.parent.parent / "shapes"
 # thousands of times larger, another order of sums ten times smaller.
 TOLERANCE = 2e-5
 OWN = "Headlight"
+ONEDNN = ("oneDNN", "oneDNN 2")
 
 
 class Library(Side):
@@ -43,12 +44,34 @@ class Comparison:
         self.options, self.folder = options, pathlib.Path(folder)
         python = python_of(options.venv, HERE / "requirements.txt")
         self.check = Side("check", [python, HERE / "check_side.py"])
-        commands = {OWN: [options.program], "PyTorch": [python, HERE / "torch_side.py"],
-                    "ONNX Runtime": [python, HERE / "onnxruntime_side.py"]}
-        self.sides = {name: Library(name, command, KEEP_MEMORY if name == "PyTorch" else None)
-                      for name, command in commands.items() if name == OWN or name in options.peers}
+        programs = pathlib.Path(options.programs)
+        self.commands = {OWN: [programs / "headlight_attention"], "PyTorch": [python, HERE / "torch_side.py"],
+                         "ONNX Runtime": [python, HERE / "onnxruntime_side.py"],
+                         "oneDNN": [programs / "onednn_attention"], "oneDNN 2": [programs / "onednn2_attention"]}
+        for name in ONEDNN:
+            if name in options.peers and not self.commands[name][0].exists():
+                say(f"{name} is left out: there is no {self.commands[name][0]} (README.md says how to build it)")
+                options.peers.remove(name)
+        self.sides, self.threads = {}, 0
+        self.use(options.threads[0])
         self.versions = {name: side.ready["ready"] for name, side in self.sides.items()}
         say("; ".join([*self.versions.values(), "reference: " + self.check.ready["ready"]]))
+
+    def use(self, threads):
+        """Starts what does not run yet. oneDNN takes its number of threads from its environment, once."""
+        libraries = pathlib.Path(self.options.venv).resolve() / "lib"
+        environments = {
+            "PyTorch": KEEP_MEMORY,
+            "oneDNN": {"LD_LIBRARY_PATH": str(libraries), "OCL_ICD_FILENAMES": str(libraries / "libintelocl.so"),
+                       "DPCPP_CPU_NUM_CUS": str(threads), "ONEDNN_VERBOSE": "0"},
+            "oneDNN 2": {"OMP_NUM_THREADS": str(threads)}}
+        for name in ONEDNN:
+            if threads != self.threads and name in self.sides:
+                self.sides.pop(name).close()
+        self.threads = threads
+        for name in (OWN, *self.options.peers):
+            if name not in self.sides:
+                self.sides[name] = Library(name, self.commands[name], environments.get(name))
 
     def close(self):
         for side in [self.check, *self.sides.values()]:
@@ -58,12 +81,18 @@ class Comparison:
         """Loads the inputs everywhere. Methods whose outputs are right as (side, method) -> difference, and what was left
         out as {"side: method": why}."""
         right, out = {}, {}
+        self.use(threads)
         for name, side in self.sides.items():
             loaded = side.request("load", path=str(path), threads=threads)
             out.update({f"{name}: {method}": why for method, why in loaded["refused"].items()})
             for method in loaded["methods"]:
                 saved = self.folder / "outputs.safetensors"
+                began = time.perf_counter()
                 side.request("warm", method=method, seconds=0)
+                took = (time.perf_counter() - began) / 2
+                if took > self.options.patience and name != OWN:
+                    out[f"{name}: {method}"] = f"a pass takes {took:.0f} s"
+                    continue
                 side.request("save", method=method, path=str(saved))
                 apart = self.check.ask(json.dumps({"ask": "check", "path": str(saved)}))["difference"]
                 if apart <= TOLERANCE:
@@ -155,13 +184,14 @@ def parse():
                         help="of bench/shapes, or files")
     parser.add_argument("--shape", action="append", help="instead of lists: 'b1 h8 n1024 d64 causal'; may be repeated")
     parser.add_argument("--venv", required=True, help="folder of the virtual environment")
-    parser.add_argument("--program", default="build/bench/headlight_attention", help="from the bench preset")
+    parser.add_argument("--programs", default="build/bench", help="folder of the sides in C++, from the bench preset")
     parser.add_argument("--out", help="JSON file for the result, written anew after every shape")
     parser.add_argument("--threads", type=lambda text: [int(word) for word in text.split(",")], default="1,2",
                         help="of every side")
     parser.add_argument("--repeats", type=int, default=7, help="turns")
     parser.add_argument("--seconds", type=float, default=0.1, help="that a side works in one turn, about")
-    parser.add_argument("--peers", nargs="*", default=["PyTorch", "ONNX Runtime"], help="which")
+    parser.add_argument("--patience", type=float, default=5, help="seconds that a peer's pass may take")
+    parser.add_argument("--peers", nargs="*", default=["PyTorch", "ONNX Runtime", *ONEDNN], help="which")
     return parser.parse_args()
 
 

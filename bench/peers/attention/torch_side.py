@@ -1,9 +1,11 @@
-"""PyTorch's side: scaled_dot_product_attention, the same written out, and FlexAttention compiled.
+"""PyTorch's side: scaled_dot_product_attention, the same written out, FlexAttention compiled, and the graph of the
+oneDNN inside PyTorch, reached through TorchScript.
 
 Inputs lie as [batch, heads, length, width], as PyTorch wants them. Masks are made beforehand.
 """
 
 import functools
+from typing import Optional
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +37,36 @@ def compiled_flex(shape, query, key, value, groups):
         block_mask = create_block_mask(kept, None, None, shape["queries"], shape["keys"], device="cpu")
     compiled = torch.compile(flex_attention, dynamic=False)
     return lambda: compiled(query, key, value, block_mask=block_mask, enable_gqa=groups > 1)
+
+
+class Graph(torch.nn.Module):
+    """Attention as oneDNN's graph knows it."""
+
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, query, key, value, mask: Optional[torch.Tensor] = None):
+        scores = torch.matmul(query, key.transpose(2, 3)) / self.scale
+        if mask is not None:
+            scores = scores + mask
+        return torch.matmul(torch.softmax(scores, -1), value)
+
+
+def onednn_graph(shape, query, key, value, kept):
+    if shape["heads"] != shape["kv_heads"]:
+        raise ValueError("is written for as many key/value heads as heads")
+    torch.jit.enable_onednn_fusion(True)
+    inputs = [query, key, value]
+    if kept is not None:
+        inputs.append(torch.zeros(kept.shape).masked_fill(~kept, float("-inf"))[None, None])
+    with torch.inference_mode():
+        traced = torch.jit.freeze(torch.jit.trace(Graph(shape["head_dim"] ** 0.5).eval(), tuple(inputs)))
+        for _ in range(3):  # it profiles, then fuses
+            traced(*inputs)
+        if "oneDNNFusionGroup" not in str(torch.jit.last_executed_optimized_graph()):
+            raise ValueError("is not fused")
+    return lambda: traced(*inputs)
 
 
 def forward(run):
@@ -71,14 +103,16 @@ def methods(shape, tensors, threads):
         gradient = torch.from_numpy(tensors["out_gradient"]).transpose(1, 2).contiguous()
         made["scaled_dot_product_attention"] = backward(sdpa, (query, key, value), gradient)
         made["written out"] = backward(written_out, (query, key, value), gradient)
-        refused["FlexAttention"] = "no backward pass on a CPU"
+        refused |= {"FlexAttention": "no backward pass on a CPU", "oneDNN's graph": "no backward pass of the whole"}
         return made, refused
     made["scaled_dot_product_attention"] = forward(sdpa)
     made["written out"] = forward(written_out)
-    try:
-        made["FlexAttention"] = forward(compiled_flex(shape, query, key, value, groups))
-    except Exception as error:  # pylint: disable=broad-except
-        refused["FlexAttention"] = " ".join(str(error).split())[:200]
+    for name, make in (("FlexAttention", lambda: compiled_flex(shape, query, key, value, groups)),
+                       ("oneDNN's graph", lambda: onednn_graph(shape, query, key, value, mask))):
+        try:
+            made[name] = forward(make())
+        except Exception as error:  # pylint: disable=broad-except
+            refused[name] = " ".join(str(error).split())[:200]
     return made, refused
 
 
