@@ -1,9 +1,8 @@
 // Headlight's side of the comparison of attention with other libraries. Beside what
 // attention_server.h states:
-//   {"ask": "make", "shape": "b1 h8 n1024 d64", "path": F}   writes inputs for all sides, says what
-//   the shape is
-//   {"ask": "peak"}                                          FMA peak, in floating-point operations
-//   per second
+//   {"ask": "make", "shape": W, "path": F}    writes inputs for all sides; answers what the shape
+//                                             is, or why it is "refused"
+//   {"ask": "peak"}                           FMA peak, in floating-point operations per second
 #include <iostream>
 #include <memory>
 #include <string>
@@ -17,15 +16,17 @@
 namespace headlight::peers {
 namespace {
 
+// Why a shape is not compared with others; empty: it is.
+std::string Refusal(const AttentionShape& shape) {
+  if (shape.dtype != DType::kF32) return "only f32 is compared";
+  if (shape.ragged) return "sequences of one length are compared";
+  if (shape.relative || shape.dropout > 0) return "not all have relative positions and dropout";
+  if (shape.statistics || shape.weights > 0) return "probes are not compared";
+  return "";
+}
+
 // What the others need to know, in plain numbers.
 Json Describe(const AttentionShape& shape) {
-  if (shape.ragged || shape.relative || shape.dropout > 0 || shape.statistics ||
-      shape.weights > 0 || shape.dtype != DType::kF32) {
-    throw Error(ErrorKind::kUsage,
-                "shape {}: only f32 without ragged, relative, dropout, statistics and weights is "
-                "compared with others",
-                shape.ToString());
-  }
   Json described = {
       {"words", shape.ToString()},
       {"batch", shape.batch},
@@ -48,6 +49,8 @@ Json Describe(const AttentionShape& shape) {
 
 Json Make(const std::string& words, const std::string& path) {
   const AttentionShape shape = ParseAttentionShape(words);
+  const std::string refusal = Refusal(shape);
+  if (!refusal.empty()) return {{"refused", refusal}};
   const Json described = Describe(shape);
   const AttentionPass pass(shape);
   Safetensors contents;

@@ -128,6 +128,9 @@ class Comparison:
     def shape(self, words):
         path = self.folder / "inputs.safetensors"
         described = self.sides[OWN].request("make", shape=words, path=str(path))
+        if "refused" in described:
+            say(f"{words}: left out: {described['refused']}")
+            return
         self.check.ask(json.dumps({"ask": "reference", "path": str(path)}))
         for threads in self.options.threads:
             row = self.time(described["words"], threads, path, described)
@@ -207,6 +210,8 @@ def main():
                 if options.out:
                     pathlib.Path(options.out).write_text(json.dumps(result, indent=1) + "\n")
         comparison.close()
+    if not result["rows"]:
+        raise SystemExit("no shape was compared")
     print(f"{result['processor']}, {result['cores']} cores; {'; '.join(result['versions'].values())}; "
           f"{result['date']}; median of {options.repeats} turns; load {min(r['load'] for r in result['rows']):.1f} to "
           f"{max(r['load'] for r in result['rows']):.1f}\n")

@@ -5,6 +5,7 @@ Inputs lie as [batch, heads, length, width], as PyTorch wants them. Masks are ma
 """
 
 import functools
+import warnings
 from typing import Optional
 
 import torch
@@ -56,6 +57,7 @@ class Graph(torch.nn.Module):
 def onednn_graph(shape, query, key, value, kept):
     if shape["heads"] != shape["kv_heads"]:
         raise ValueError("is written for as many key/value heads as heads")
+    warnings.simplefilter("ignore", FutureWarning)  # TorchScript will go; until then it is the way to this graph
     torch.jit.enable_onednn_fusion(True)
     inputs = [query, key, value]
     if kept is not None:
