@@ -1,7 +1,6 @@
 // The protocol of the comparison, for the sides that are written in C++. One JSON object a line in,
 // one a line back:
-//   {"ask": "load", "path": F, "threads": T}     the inputs that Headlight made; answers the
-//   methods
+//   {"ask": "load", "path": F, "threads": T}     the inputs that Headlight made; says the methods
 //   {"ask": "warm", "method": M, "seconds": S}   how many passes take about S seconds
 //   {"ask": "run", "method": M, "calls": N}      seconds of a pass
 //   {"ask": "save", "method": M, "path": F}      writes what the last pass gave
