@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "headlight/base/error.h"
 #include "headlight/base/threads.h"
@@ -136,7 +138,9 @@ TEST(CallsFor, IsAtLeastOne) {
   int calls = 0;
   EXPECT_EQ(CallsFor(0, [&] { ++calls; }), 1);
   EXPECT_EQ(calls, 2);
-  EXPECT_GT(CallsFor(1, [] {}), 1000);
+  const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
+  EXPECT_LE(CallsFor(0.01, sleep), 5);    // of 2 ms or more each
+  EXPECT_GE(CallsFor(1e6, sleep), 1000);  // of less than 1000 s each
 }
 
 }  // namespace
