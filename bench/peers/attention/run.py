@@ -193,7 +193,7 @@ def parse():
                         help="of every side")
     parser.add_argument("--repeats", type=int, default=7, help="turns")
     parser.add_argument("--seconds", type=float, default=0.1, help="that a side works in one turn, about")
-    parser.add_argument("--patience", type=float, default=5, help="seconds that a peer's pass may take")
+    parser.add_argument("--patience", type=float, default=20, help="seconds that a peer's pass may take")
     parser.add_argument("--peers", nargs="*", default=["PyTorch", "ONNX Runtime", *ONEDNN], help="which")
     return parser.parse_args()
 

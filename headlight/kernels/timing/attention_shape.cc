@@ -51,7 +51,7 @@ bool ReadWindow(AttentionShape& shape, std::string_view value) {
 }
 
 bool ReadCausal(AttentionShape& shape, std::string_view value) {
-  if (value != "" && value != "end" && value != "start") return false;
+  if (!value.empty() && value != "end" && value != "start") return false;
   shape.causal = value == "start" ? Mask::Causal::kAlignedToStart : Mask::Causal::kAlignedToEnd;
   return true;
 }
