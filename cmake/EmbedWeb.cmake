@@ -1,11 +1,6 @@
 # cmake -DSCRIPT=page.js -DSTYLE=page.css -DOUTPUT=web_bundle.cc -P EmbedWeb.cmake: files as arrays of bytes.
 
-function(bytes_of file name)
-  file(READ ${file} hex HEX)
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  string(APPEND source "constexpr unsigned char ${name}[] = {${bytes}};\n")
-  set(source "${source}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/EmbedBytes.cmake)
 
 bytes_of(${SCRIPT} kScript)
 bytes_of(${STYLE} kStyle)

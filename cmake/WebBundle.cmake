@@ -15,7 +15,7 @@ add_custom_command(
   COMMAND ${ESBUILD} ${web_source}/style.css --minify --log-level=warning --outfile=${web_output}/page.css
   COMMAND ${CMAKE_COMMAND} -DSCRIPT=${web_output}/page.js -DSTYLE=${web_output}/page.css
     -DOUTPUT=${web_output}/web_bundle.cc -P ${CMAKE_CURRENT_LIST_DIR}/EmbedWeb.cmake
-  DEPENDS ${web_files} ${CMAKE_CURRENT_LIST_DIR}/EmbedWeb.cmake
+  DEPENDS ${web_files} ${CMAKE_CURRENT_LIST_DIR}/EmbedWeb.cmake ${CMAKE_CURRENT_LIST_DIR}/EmbedBytes.cmake
   COMMENT "Bundling the page's script"
   VERBATIM)
 target_sources(headlight PRIVATE ${web_output}/web_bundle.cc)

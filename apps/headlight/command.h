@@ -26,6 +26,7 @@ void AddCompareCommand(CLI::App& program);
 void AddShowCommand(CLI::App& program);
 void AddHeadsCommand(CLI::App& program);
 void AddProfileCommand(CLI::App& program);
+void AddBenchCommand(CLI::App& program);
 void AddDataCommand(CLI::App& program);
 void AddGradcheckCommand(CLI::App& program);
 void AddCompletionsCommand(CLI::App& program);

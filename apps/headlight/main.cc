@@ -63,6 +63,7 @@ int Run(int argc, char** argv) {
   AddShowCommand(program);
   AddHeadsCommand(program);
   AddProfileCommand(program);
+  AddBenchCommand(program);
   AddDataCommand(program);
   AddGradcheckCommand(program);
   AddCompletionsCommand(program);

@@ -102,6 +102,19 @@ class Usage(Case):
     def test_show_head_out_of_range(self):
         self.expect(USAGE, r"head.*9", "show", self.run_directory, "good word", "--head", "9")
 
+    def test_bench_shapes_that_are_none(self):
+        for shape, pattern in (("b1 nX d64", r'shape "b1 nX d64".*"nX" must be n<N>'),
+                               ("n5 d8 casual", r'"casual" is none of its words.*causal'),
+                               ("d64", r"n<N>.*missing"), ("h8 kv3 n5 d8", r"kv must divide h"),
+                               ("b100000 h100 n100000 d64", r"GiB.*make b or n smaller")):
+            self.expect(USAGE, pattern, "bench", "--shape", shape)
+
+    def test_bench_counts_that_are_none(self):
+        self.expect(USAGE, r"--threads", "bench", "--shape", "n5 d8", "--threads", "0")
+        self.expect(USAGE, r"--threads.*two", "bench", "--shape", "n5 d8", "--threads", "1,two")
+        self.expect(USAGE, r"--repeats", "bench", "--shape", "n5 d8", "--repeats", "0")
+        self.expect(USAGE, r"--seconds", "bench", "--shape", "n5 d8", "--seconds=-1")
+
     def test_make_in_no_such_language(self):
         self.expect(USAGE, r"language", "data", "make", "relations", "--language", "xx", "--count", "4", "--out",
                     self.folder / "r.jsonl")
@@ -171,6 +184,12 @@ class Data(Case):
 
     def test_gold_file_that_is_none(self):
         self.expect(INPUT, r"g\.jsonl:1", "heads", self.run_directory, "--gold", self.write("g.jsonl", "{}\n"))
+
+    def test_bench_lists_that_are_none(self):
+        self.expect(INPUT, r"shapes\.txt:2: .*nope", "bench", self.write("shapes.txt", "n5 d8\nn5 d8 nope\n"))
+        self.expect(INPUT, r"empty\.txt: holds no shape", "bench", self.write("empty.txt", "# nothing\n"))
+        self.expect(INPUT, r"nowhere.*built-in lists: .*dense", "bench", "nowhere")
+        self.expect(INPUT, r"z\.txt", "bench", self.write("z.txt", os.urandom(2 << 20)))
 
 
 class Disk(Case):

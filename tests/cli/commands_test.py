@@ -138,6 +138,52 @@ class Commands(ProgramTest):
         self.assertAlmostEqual(sum(row["share"] for row in result["training"][:-1]), 1, places=3)
         self.assertGreater(len(json.loads(trace.read_text())["traceEvents"]), 20)
 
+    def test_bench_times_shapes_on_every_thread_count(self):
+        result = json.loads(self.ok("bench", "--shape", "b2 h2 n9 d8 causal", "--shape", "n5 d8 f64", "--threads", "1,2",
+                                    "--repeats", 2, "--seconds", 0, "--json"))
+        self.assertEqual(result["repeats"], 2)
+        rows = result["results"]
+        self.assertEqual([(row["shape"], row["threads"]) for row in rows],
+                         [("b2 h2 n9 d8 causal", 1), ("b2 h2 n9 d8 causal", 2), ("b1 h1 n5 d8 f64", 1),
+                          ("b1 h1 n5 d8 f64", 2)])
+        for row in rows:
+            self.assertLessEqual(row["lowest_milliseconds"], row["milliseconds"])
+            self.assertLessEqual(row["milliseconds"], row["highest_milliseconds"])
+            # 4 d floating-point operations for each head and kept key.
+            flops = 4 * 8 * (2 * 2 * 45 if "causal" in row["shape"] else 25)
+            self.assertAlmostEqual(row["gflops_per_second"] * row["milliseconds"] / (flops * 1e-6), 1, places=6)
+            self.assertGreater(row["peak_gflops_per_second"], 0.1)
+        self.assertGreater(rows[0]["share_of_peak"], 0)
+        self.assertIsNone(rows[2]["share_of_peak"])
+
+    def test_bench_explains_every_built_in_list(self):
+        plans = json.loads(self.ok("bench", "--explain", "--json"))
+        self.assertGreater(len(plans), 30)
+        shapes = {plan["shape"] for plan in plans}
+        self.assertIn("b1 h8 kv2 q1 n4096 d64", shapes)
+        self.assertIn("b1 h8 n4096 d64 window=128,128 backward", shapes)
+        self.assertTrue(all(plan["kernel"] for plan in plans))
+        text = self.ok("bench", "--explain", "--shape", "n5 d8 f64").decode()
+        self.assertRegex(text, r"b1 h1 n5 d8 f64: reference f64\n  not fused f32: .*f64")
+
+    def test_bench_reads_lists(self):
+        path = self.folder / "mine.txt"
+        path.write_text("# mine\nn5 d8\n\nn6 d8 causal # later\n")
+        shapes = [plan["shape"] for plan in json.loads(self.ok("bench", path, "decoding", "--explain", "--json"))]
+        self.assertEqual(shapes[:3], ["b1 h1 n5 d8", "b1 h1 n6 d8 causal", "b1 h8 q1 n4096 d64"])
+        table = self.ok("bench", path, "--repeats", 1, "--seconds", 0).decode()
+        self.assertIn("mine.txt", table)
+        self.assertRegex(table, r"(?m)^b1 h1 n6 d8 causal +\d+ +[0-9.]+ \([0-9.]+ - [0-9.]+\)")
+
+    def test_bench_is_interrupted(self):
+        process = subprocess.Popen([program.program, "bench", "--shape", "n64 d8", "--repeats", "10000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, message = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, message)
+        self.assertEqual(out, b"")
+
     def test_gradcheck(self):
         rows = json.loads(self.ok("gradcheck", "--json", "--values", 2))
         self.assertGreater(len(rows), 100)

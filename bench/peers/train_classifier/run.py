@@ -10,59 +10,26 @@ import json
 import math
 import os
 import pathlib
-import platform
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
-import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from peers import KEEP_MEMORY, Side, processor, python_of, say, spread  # noqa: E402
+
+REQUIREMENTS = HERE / "requirements.txt"
 # Two-sided 95 % points of Student's t by degrees of freedom.
 STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228,
            11: 2.201, 12: 2.179, 13: 2.160, 14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101, 19: 2.093}
 MODEL = ("dim", "layers", "heads", "feed-forward")
 
 
-def say(text):
-    print(text, file=sys.stderr, flush=True)
-
-
-class Side:
-    """A process that stays alive and waits, without work, between its requests."""
-
-    def __init__(self, name, command, environment=None):
-        self.name = name
-        self.process = subprocess.Popen(
-            [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **(environment or {})})
-        self.ready = self.answer()
-        self.idle_bytes = self.memory("VmRSS")
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.name}: ended with {self.process.wait()}")
-        return json.loads(line)
-
-    def ask(self, request):
-        self.process.stdin.write(request + "\n")
-        self.process.stdin.flush()
-        return self.answer()
-
+class Trainer(Side):
     def train(self, batches):
         return self.ask("train " + ";".join(",".join(map(str, batch)) for batch in batches))
-
-    def memory(self, field):
-        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith(field + ":"):
-                return int(line.split()[1]) * 1024
-        raise SystemExit(f"{self.name}: no {field} in its status")
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 class Batches:
@@ -87,16 +54,6 @@ class Batches:
             self.waiting += self.epoch()
         taken, self.waiting = self.waiting[:count], self.waiting[count:]
         return taken
-
-
-def python_of(folder):
-    """The interpreter of the virtual environment, made with requirements.txt if it is not there."""
-    python = pathlib.Path(folder).resolve() / "bin" / "python"
-    if not python.exists():
-        say(f"making {folder} with {HERE / 'requirements.txt'}")
-        venv.create(folder, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "-r", HERE / "requirements.txt"], check=True)
-    return python
 
 
 class Setting:
@@ -126,23 +83,17 @@ class Setting:
 
     def headlight(self):
         flags = [*self.flags, "--dropout", self.options.dropout, "--attention-dropout", self.options.dropout]
-        return Side("Headlight", [self.options.program, "serve", self.encoded, *flags])
+        return Trainer("Headlight", [self.options.program, "serve", self.encoded, *flags])
 
     def torch(self, name, extra=(), environment=None):
-        command = [python_of(self.options.venv), HERE / "torch_step.py", "--data", self.encoded, *self.flags,
+        command = [python_of(self.options.venv, REQUIREMENTS), HERE / "torch_step.py", "--data", self.encoded, *self.flags,
                    "--dropout", self.options.dropout, "--vocabulary", self.texts["vocabulary"], "--classes",
                    self.texts["classes"], "--max-len", self.texts["max_len"], *extra]
-        return Side(name, command, environment)
-
-
-def spread(values):
-    return {"median": statistics.median(values), "lowest": min(values), "highest": max(values), "all": values}
+        return Trainer(name, command, environment)
 
 
 def speed(options, setting):
     """Blocks of steps in turn: each side works alone while the others wait."""
-    # glibc gives large blocks back to the system after each use; keeping them is what helps PyTorch most.
-    keep_memory = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
     sides = {
         "headlight": (setting.headlight(), False),
         "torch random": (setting.torch("torch random"), False),
@@ -150,9 +101,9 @@ def speed(options, setting):
     }
     if options.tuned:
         sides["torch bucketed, memory kept"] = (
-            setting.torch("torch bucketed, memory kept", (), keep_memory), True)
+            setting.torch("torch bucketed, memory kept", (), KEEP_MEMORY), True)
         sides["torch random, memory kept"] = (
-            setting.torch("torch random, memory kept", (), keep_memory), False)
+            setting.torch("torch random, memory kept", (), KEEP_MEMORY), False)
     batches = {name: Batches(setting.lengths, options.batch, bucketed, seed=1)
                for name, (_, bucketed) in sides.items()}
     for name, (side, _) in sides.items():
@@ -247,13 +198,6 @@ def accuracy_table(result):
     return "\n".join(lines) + f"\n\nMean difference {difference['mean']:+.2f} points{words}."
 
 
-def processor():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
-
-
 def parse():
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter)
@@ -278,7 +222,7 @@ def parse():
 
 def main():
     options = parse()
-    python_of(options.venv)
+    python_of(options.venv, REQUIREMENTS)
     with tempfile.TemporaryDirectory() as folder:
         setting = Setting(options, folder)
         result = (speed if options.what == "speed" else accuracy)(options, setting)
