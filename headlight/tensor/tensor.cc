@@ -151,6 +151,19 @@ Tensor Tensor::Transpose(int axis_a, int axis_b) const {
   return result;
 }
 
+Tensor Tensor::Select(int axis, int64_t at) const {
+  Tensor result = Slice(axis, at, at + 1);
+  std::array<int64_t, kMaxRank> sizes{};
+  for (int from = 0, to = 0; from < shape_.rank(); ++from) {
+    if (from == axis) continue;
+    sizes[static_cast<size_t>(to)] = shape_[from];
+    result.strides_[static_cast<size_t>(to)] = stride(from);
+    ++to;
+  }
+  result.shape_ = Shape(sizes.data(), shape_.rank() - 1);
+  return result;
+}
+
 Tensor Tensor::Clone(MemoryTag tag) const { return CastTo(dtype_, tag); }
 
 Tensor Tensor::CastTo(DType dtype, MemoryTag tag) const {

@@ -100,6 +100,8 @@ class Tensor {
   // tensors.
   Tensor SplitAxis(int axis, int64_t outer) const;
   Tensor Transpose(int axis_a, int axis_b) const;
+  // Index `at` of an axis, without that axis (one head of [tokens, heads, features]).
+  Tensor Select(int axis, int64_t at) const;
 
   // A contiguous copy with its own buffer; the dtypes may differ among f64 and f32.
   Tensor Clone(MemoryTag tag) const;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "headlight/base/error.h"
+#include "headlight/tensor/growing_tensor.h"
 
 namespace headlight {
 namespace {
@@ -34,6 +35,30 @@ TEST(Tensor, WindowsShareTheBuffer) {
   tensor.data<float>()[22] = -1.0f;
   EXPECT_EQ(part.view<float>()(1, 3, 0), -1.0f);
   EXPECT_EQ(part.Clone(MemoryTag::kOther).data<float>()[14], -1.0f);
+}
+
+TEST(Tensor, SelectDropsAnAxis) {
+  const Tensor tensor = Counting({2, 3, 4});
+  const Tensor middle = tensor.Select(1, 2);
+  ASSERT_EQ(middle.shape(), (Shape{2, 4}));
+  for (int64_t i = 0; i < 2; ++i) {
+    for (int64_t j = 0; j < 4; ++j) {
+      EXPECT_EQ(middle.view<float>()(i, j), tensor.view<float>()(i, 2, j));
+    }
+  }
+  EXPECT_EQ(tensor.Select(2, 1).view<float>()(1, 2), tensor.view<float>()(1, 2, 1));
+  EXPECT_THROW(tensor.Select(1, 3), Error);
+  EXPECT_THROW(tensor.Select(3, 0), Error);
+}
+
+TEST(GrowingTensor, ReusesItsBuffer) {
+  GrowingTensor tensor;
+  const std::byte* large = tensor.Get({10, 4}, DType::kF32).bytes();
+  EXPECT_EQ(tensor.Get({3, 5}, DType::kF32).bytes(), large);
+  EXPECT_TRUE(tensor.tensor().IsContiguous());
+  EXPECT_EQ(tensor.Get({40}, DType::kF32).bytes(), large);
+  EXPECT_EQ(tensor.Get({0, 5}, DType::kF32).elements(), 0);
+  EXPECT_EQ(tensor.Get({5, 4}, DType::kF64).dtype(), DType::kF64);
 }
 
 TEST(Tensor, CastConverts) {
