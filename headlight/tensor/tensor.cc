@@ -41,9 +41,19 @@ void CopyElements(Tensor& to, const Tensor& from) {
 
 void CopyBytes(Tensor& to, const Tensor& from) {
   const auto size = static_cast<int64_t>(DTypeSize(to.dtype()));
-  ForEachPair(to.shape(), to.strides(), from.strides(), [&](int64_t i, int64_t j) {
-    std::memcpy(to.bytes() + i * size, from.bytes() + j * size, static_cast<size_t>(size));
-  });
+  const auto copy = [&](int64_t i, int64_t j, int64_t count) {
+    std::memcpy(to.bytes() + i * size, from.bytes() + j * size, static_cast<size_t>(count * size));
+  };
+  const int last = to.shape().rank() - 1;
+  if (last >= 0 && to.stride(last) == 1 && from.stride(last) == 1) {  // whole rows
+    const int64_t row = to.size(last);
+    if (row == 0) return;
+    ForEachPair(to.Select(last, 0).shape(), to.strides(), from.strides(),
+                [&](int64_t i, int64_t j) { copy(i, j, row); });
+    return;
+  }
+  ForEachPair(to.shape(), to.strides(), from.strides(),
+              [&](int64_t i, int64_t j) { copy(i, j, 1); });
 }
 
 }  // namespace

@@ -61,6 +61,25 @@ TEST(GrowingTensor, ReusesItsBuffer) {
   EXPECT_EQ(tensor.Get({5, 4}, DType::kF64).dtype(), DType::kF64);
 }
 
+TEST(Tensor, CopyKeepsToItsWindow) {
+  const Tensor source = Counting({4, 3, 6});
+  for (const bool rows_are_whole : {true, false}) {
+    Tensor target = Tensor::Zeros({4, 2, 5}, DType::kF32, MemoryTag::kOther);
+    Tensor from = source.Select(1, 2).Slice(1, 1, 5);  // [4, 4]
+    if (!rows_are_whole) from = from.Transpose(0, 1);
+    Tensor to = target.Select(1, 1).Slice(1, 0, 4);
+    to.CopyFrom(from);
+    for (int64_t i = 0; i < 4; ++i) {
+      for (int64_t j = 0; j < 5; ++j) {
+        EXPECT_EQ(target.view<float>()(i, 0, j), 0);
+        EXPECT_EQ(target.view<float>()(i, 1, j), j == 4 ? 0 : from.view<float>()(i, j));
+      }
+    }
+  }
+  Tensor none = Tensor::Zeros({4, 0}, DType::kF32, MemoryTag::kOther);
+  none.CopyFrom(source.Select(1, 0).Slice(1, 2, 2));  // no columns, and apart
+}
+
 TEST(Tensor, CastConverts) {
   const Tensor wide = Counting({2, 3}).Transpose(0, 1).CastTo(DType::kF64, MemoryTag::kOther);
   EXPECT_EQ(wide.view<double>()(2, 1), 5.0);

@@ -165,36 +165,38 @@ Interval KeptInterval(const TextbookHead& head, int64_t i) {
   return kept;
 }
 
-// Scales the scores of row i, hides those that the mask does not keep; how many were replaced.
+// Scales the scores of row i, hides those that the mask does not keep; how many were replaced. One
+// short loop for each step, over whole vectors.
 template <typename T>
 int64_t MaskRow(const TextbookHead& head, int64_t i, T* scores, uint8_t* flags) {
   constexpr T kHidden = -std::numeric_limits<T>::infinity();
   const AttentionProblem& problem = head.problem;
-  const bool replaces = problem.nonfinite == NonFiniteScores::kReplaceByZero;
   const View<const uint8_t>& keep = problem.mask.keep;
   const T scale = static_cast<T>(problem.EffectiveScale());
-  const Interval kept = KeptInterval(head, i);
-  std::fill(scores, scores + kept.begin, kHidden);
-  std::fill(scores + kept.end, scores + head.range.keys, kHidden);
-  std::fill(flags, flags + head.range.keys, uint8_t{0});
+  const auto [begin, end] = KeptInterval(head, i);
+  const int64_t keys = head.range.keys;
+  for (int64_t j = begin; j < end; ++j) scores[j] *= scale;
+  std::fill(scores, scores + begin, kHidden);
+  std::fill(scores + end, scores + keys, kHidden);
+  std::fill(flags, flags + keys, uint8_t{0});
+  std::fill(flags + begin, flags + end, kKept);
+  for (int64_t j = begin; keep.data != nullptr && j < end; ++j) {
+    if (keep(head.sequence, head.head, i, j) != 0) continue;
+    scores[j] = kHidden;
+    flags[j] = 0;
+  }
   int64_t replaced = 0;
-  bool attends = false;
-  for (int64_t j = kept.begin; j < kept.end; ++j) {
-    if (keep.data != nullptr && keep(head.sequence, head.head, i, j) == 0) {
-      scores[j] = kHidden;
-      continue;
-    }
-    flags[j] = kKept;
-    scores[j] *= scale;
-    if (replaces && !std::isfinite(scores[j])) {
-      flags[j] |= kReplaced;
-      scores[j] = 0;
-      ++replaced;
-    }
-    attends = attends || scores[j] != kHidden;
+  const bool replaces = problem.nonfinite == NonFiniteScores::kReplaceByZero;
+  for (int64_t j = begin; replaces && j < end; ++j) {
+    if (flags[j] == 0 || std::isfinite(scores[j])) continue;
+    flags[j] |= kReplaced;
+    scores[j] = 0;
+    ++replaced;
   }
   // Scores of -inf alone are nothing to attend to.
-  if (!attends) std::fill(flags, flags + head.range.keys, uint8_t{0});
+  const bool attends =
+      std::any_of(scores + begin, scores + end, [](T score) { return score != kHidden; });
+  if (!attends) std::fill(flags, flags + keys, uint8_t{0});
   return replaced;
 }
 
@@ -213,17 +215,21 @@ void DropWeights(TextbookHead& head) {
   const DropoutStream stream(dropout, dropout.sample_ids[static_cast<size_t>(head.sequence)],
                              head.head);
   const T factor = static_cast<T>(DropoutFactor(dropout));
-  const View<T> dropped = head.dropped.view<T>();
-  const View<const T> weights = std::as_const(head.weights).view<T>();
-  const View<uint8_t> flags = head.flags.view<uint8_t>();
+  std::vector<uint32_t> kept(static_cast<size_t>(head.range.keys));  // of eight queries
   for (int64_t block = 0; block < head.range.queries; block += 8) {
-    const int64_t end = std::min(block + 8, head.range.queries);
     for (int64_t j = 0; j < head.range.keys; ++j) {
-      const uint32_t kept = DropoutKeptBits(stream, block / 8, j);
-      for (int64_t i = block; i < end; ++i) {
-        const bool keeps = (kept >> (i - block) & 1u) != 0;
-        dropped(i, j) = keeps ? weights(i, j) * factor : T{0};
-        if (!keeps) flags(i, j) |= kDropped;
+      kept[static_cast<size_t>(j)] = DropoutKeptBits(stream, block / 8, j);
+    }
+    const int64_t end = std::min(block + 8, head.range.queries);
+    for (int64_t i = block; i < end; ++i) {
+      const T* weights = head.weights.view<T>().row(i);
+      T* dropped = head.dropped.view<T>().row(i);
+      uint8_t* flags = head.flags.view<uint8_t>().row(i);
+      const uint32_t bit = 1u << (i - block);
+      for (int64_t j = 0; j < head.range.keys; ++j) {
+        const bool keeps = (kept[static_cast<size_t>(j)] & bit) != 0;
+        dropped[j] = keeps ? weights[j] * factor : T{0};
+        flags[j] = static_cast<uint8_t>(flags[j] | (keeps ? 0 : kDropped));
       }
     }
   }
@@ -265,6 +271,22 @@ int64_t ForwardHead(TextbookHead& head, TextbookScratch& scratch, Tensor& out, T
 
 // --- backward ---
 
+// sum of a_j b_j, in sixteen partial sums that lie side by side.
+template <typename T>
+T Dot(const T* a, const T* b, int64_t size) {
+  constexpr int64_t kSums = 16;
+  T sums[kSums] = {};
+  int64_t j = 0;
+  for (; j + kSums <= size; j += kSums) {
+    for (int64_t lane = 0; lane < kSums; ++lane) sums[lane] += a[j + lane] * b[j + lane];
+  }
+  for (; j < size; ++j) sums[j % kSums] += a[j] * b[j];
+  for (int64_t width = kSums / 2; width > 0; width /= 2) {
+    for (int64_t lane = 0; lane < width; ++lane) sums[lane] += sums[lane + width];
+  }
+  return sums[0];
+}
+
 // From the gradients of the applied weights to those of the unscaled scores, in place: P (dP - D),
 // D = sum of P dP, dP = 0 where dropped.
 template <typename T>
@@ -273,14 +295,15 @@ void SoftmaxBackwardRow(const TextbookHead& head, int64_t i, T* gradient) {
   const T factor = head.drops() ? static_cast<T>(DropoutFactor(head.problem.dropout)) : T{1};
   const T* weights = head.weights.view<T>().row(i);
   const uint8_t* flags = head.flags.view<uint8_t>().row(i);
-  double mean = 0;
-  for (int64_t j = 0; j < head.range.keys; ++j) {
-    gradient[j] = CountsInOut(flags[j]) ? gradient[j] * factor : T{0};
-    if (CountsInOut(flags[j])) mean += static_cast<double>(weights[j] * gradient[j]);
+  const int64_t keys = head.range.keys;
+  for (int64_t j = 0; j < keys; ++j) {
+    const T scaled = gradient[j] * factor;
+    gradient[j] = CountsInOut(flags[j]) ? scaled : T{0};
   }
-  for (int64_t j = 0; j < head.range.keys; ++j) {
-    gradient[j] =
-        PassesGradient(flags[j]) ? scale * weights[j] * (gradient[j] - static_cast<T>(mean)) : T{0};
+  const T mean = Dot(weights, gradient, keys);
+  for (int64_t j = 0; j < keys; ++j) {
+    const T score = scale * weights[j] * (gradient[j] - mean);
+    gradient[j] = PassesGradient(flags[j]) ? score : T{0};
   }
 }
 
