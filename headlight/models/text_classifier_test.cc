@@ -196,6 +196,17 @@ TEST(TextClassifier, ParameterCountsByFormula) {
   EXPECT_LT(ParameterCount(one), ParameterCount(eight));
 }
 
+TEST(TextClassifier, ForwardFlopsByFormula) {
+  // By hand: dim 32, F 128, two layers, 10 tokens, 37 pairs.
+  EXPECT_EQ(ForwardFlops(SmallConfig(), 10, 37),
+            2 * (2 * 10 * 32 * (3 * 32 + 2 * 128 + 32) + 37 * 2 * (32 + 32)));
+  TextClassifierConfig grouped = SmallConfig();
+  grouped.kv_heads = 2;
+  grouped.qk_rank = 3;
+  EXPECT_EQ(ForwardFlops(grouped, 10, 37),
+            2 * (2 * 10 * 32 * (12 + 6 + 16 + 2 * 128 + 32) + 37 * 2 * (12 + 32)));
+}
+
 TEST(TextClassifier, ParametersHaveTheDocumentedNames) {
   TextClassifierConfig config = ConfigsOfAllKinds()[1];
   config.layers = 1;

@@ -284,6 +284,23 @@ TEST(AttentionPass, IsUsedAgain) {
   }
 }
 
+// Batches of nothing, of queries without keys and of keys without queries; tensors may then have no
+// buffer.
+TEST(AttentionPass, NothingToAttendWithOrTo) {
+  for (const auto& lengths : std::vector<std::vector<Lengths>>{
+           {}, {{0, 0}}, {{3, 0}}, {{0, 3}}, {{0, 0}, {3, 0}, {0, 2}}}) {
+    Case made = MakeCase(F32(lengths));
+    for (Tensor* tensor : {&made.inputs.query, &made.inputs.key, &made.inputs.value}) {
+      if (tensor->elements() == 0) *tensor = Tensor();
+    }
+    if (made.out_gradient.elements() == 0) made.out_gradient = Tensor();
+    const Results want = RunReference(made);
+    for (const Implementation implementation : kTextbook) {
+      EXPECT_EQ(CompareWithReference(made, RunPass(implementation, made), want), "");
+    }
+  }
+}
+
 TEST(AttentionPass, FusedIsBitwiseTheFusedKernels) {
   const Case made = SameBitsCase();
   EXPECT_TRUE(SameResults(RunPass(Implementation::kFused, made), RunFused(made)));
