@@ -110,6 +110,19 @@ Tensor Tensor::Slice(int axis, int64_t begin, int64_t end) const {
   return result;
 }
 
+Tensor Tensor::Select(int axis, int64_t at) const {
+  Tensor result = Slice(axis, at, at + 1);
+  std::array<int64_t, kMaxRank> sizes{};
+  for (int from = 0, to = 0; from < shape_.rank(); ++from) {
+    if (from == axis) continue;
+    sizes[static_cast<size_t>(to)] = shape_[from];
+    result.strides_[static_cast<size_t>(to)] = stride(from);
+    ++to;
+  }
+  result.shape_ = Shape(sizes.data(), shape_.rank() - 1);
+  return result;
+}
+
 Tensor Tensor::Reshape(const Shape& shape) const {
   if (!IsContiguous() || shape.elements() != shape_.elements()) {
     throw Error(ErrorKind::kShape, "reshape: {} ({}contiguous) cannot become {}", shape_.ToString(),
@@ -158,19 +171,6 @@ Tensor Tensor::Transpose(int axis_a, int axis_b) const {
   std::swap(result.strides_[static_cast<size_t>(axis_a)],
             result.strides_[static_cast<size_t>(axis_b)]);
   result.shape_ = Shape(sizes.data(), rank);
-  return result;
-}
-
-Tensor Tensor::Select(int axis, int64_t at) const {
-  Tensor result = Slice(axis, at, at + 1);
-  std::array<int64_t, kMaxRank> sizes{};
-  for (int from = 0, to = 0; from < shape_.rank(); ++from) {
-    if (from == axis) continue;
-    sizes[static_cast<size_t>(to)] = shape_[from];
-    result.strides_[static_cast<size_t>(to)] = stride(from);
-    ++to;
-  }
-  result.shape_ = Shape(sizes.data(), shape_.rank() - 1);
   return result;
 }
 

@@ -25,18 +25,6 @@ TEST(Tensor, BufferIsAlignedAndCharged) {
   EXPECT_EQ(MemoryOf(MemoryTag::kOptimizer).now, before);
 }
 
-TEST(Tensor, WindowsShareTheBuffer) {
-  Tensor tensor = Counting({4, 6});
-  const Tensor heads = tensor.SplitAxis(1, 3);  // [4, 3, 2]
-  EXPECT_EQ(heads.shape(), (Shape{4, 3, 2}));
-  EXPECT_EQ(heads.view<float>()(2, 1, 1), 15.0f);
-  const Tensor part = heads.Slice(1, 1, 3).Transpose(0, 1);  // [2, 4, 2]
-  EXPECT_EQ(part.view<float>()(1, 3, 0), 22.0f);
-  tensor.data<float>()[22] = -1.0f;
-  EXPECT_EQ(part.view<float>()(1, 3, 0), -1.0f);
-  EXPECT_EQ(part.Clone(MemoryTag::kOther).data<float>()[14], -1.0f);
-}
-
 TEST(Tensor, SelectDropsAnAxis) {
   const Tensor tensor = Counting({2, 3, 4});
   const Tensor middle = tensor.Select(1, 2);
@@ -78,6 +66,18 @@ TEST(Tensor, CopyKeepsToItsWindow) {
   }
   Tensor none = Tensor::Zeros({4, 0}, DType::kF32, MemoryTag::kOther);
   none.CopyFrom(source.Select(1, 0).Slice(1, 2, 2));  // no columns, and apart
+}
+
+TEST(Tensor, WindowsShareTheBuffer) {
+  Tensor tensor = Counting({4, 6});
+  const Tensor heads = tensor.SplitAxis(1, 3);  // [4, 3, 2]
+  EXPECT_EQ(heads.shape(), (Shape{4, 3, 2}));
+  EXPECT_EQ(heads.view<float>()(2, 1, 1), 15.0f);
+  const Tensor part = heads.Slice(1, 1, 3).Transpose(0, 1);  // [2, 4, 2]
+  EXPECT_EQ(part.view<float>()(1, 3, 0), 22.0f);
+  tensor.data<float>()[22] = -1.0f;
+  EXPECT_EQ(part.view<float>()(1, 3, 0), -1.0f);
+  EXPECT_EQ(part.Clone(MemoryTag::kOther).data<float>()[14], -1.0f);
 }
 
 TEST(Tensor, CastConverts) {
