@@ -11,6 +11,7 @@
 #include "headlight/base/error.h"
 #include "headlight/base/threads.h"
 #include "headlight/io/file.h"
+#include "headlight/kernels/attention/attention_implementation.h"
 #include "headlight/kernels/peak/peak.h"
 #include "headlight/report/profile_report.h"
 #include "headlight/train/checkpoint.h"
@@ -76,7 +77,20 @@ struct Profile {
   std::vector<ZoneEvent> training;
   std::vector<ZoneEvent> inference;
   double peak = 0;
+  std::string attention;  // what computes it: "fused f32 avx512", "naive f32"
 };
+
+std::string AttentionOf(const TextClassifier& model) {
+  const TextClassifierConfig& config = model.config();
+  AttentionProblem problem;
+  problem.query_offsets = problem.key_offsets = {0, config.max_len};
+  problem.heads = config.heads;
+  problem.kv_heads = config.KeyValueHeads();
+  problem.head_dim = config.QueryDim();
+  problem.value_dim = config.HeadDim();
+  problem.dtype = model.dtype();
+  return AttentionKernelName(config.attention, problem);
+}
 
 Profile RunProfile(const ProfileArguments& arguments, TrainConfig config) {
   config.training.steps = arguments.steps + arguments.warmup;
@@ -97,6 +111,7 @@ Profile RunProfile(const ProfileArguments& arguments, TrainConfig config) {
   Evaluate(loaded.model, data.valid, {});
   profile.inference = StopProfile();
   profile.peak = MeasureFmaPeak(NumThreads());
+  profile.attention = AttentionOf(loaded.model);
   return profile;
 }
 
@@ -105,15 +120,16 @@ void PrintProfile(const ProfileArguments& arguments, const Profile& profile) {
   const ProfileSummary inference = SummarizeProfile(profile.inference);
   if (arguments.json) {
     PrintBytes(
-        fmt::format("{{\"threads\":{},\"peak_gflops_per_second\":{:.1f},\"steps\":{},\"training\":{"
-                    "},\"inference\":{}}}\n",
-                    NumThreads(), profile.peak * 1e-9, arguments.steps,
+        fmt::format("{{\"threads\":{},\"peak_gflops_per_second\":{:.1f},\"attention\":\"{}\","
+                    "\"steps\":{},\"training\":{},\"inference\":{}}}\n",
+                    NumThreads(), profile.peak * 1e-9, profile.attention, arguments.steps,
                     TableAsJson(ProfileTable(training, profile.peak, training.stages.size())),
                     TableAsJson(ProfileTable(inference, profile.peak, inference.stages.size()))));
     return;
   }
-  PrintBytes(fmt::format("FMA peak, measured: {:.1f} GFLOP/s on {} threads\n\n{} training steps\n",
-                         profile.peak * 1e-9, NumThreads(), arguments.steps));
+  PrintBytes(fmt::format(
+      "FMA peak, measured: {:.1f} GFLOP/s on {} threads\nattention: {}\n\n{} training steps\n",
+      profile.peak * 1e-9, NumThreads(), profile.attention, arguments.steps));
   PrintTable(ProfileTable(training, profile.peak, arguments.top));
   PrintBytes("\nInference, the validation text once\n");
   PrintTable(ProfileTable(inference, profile.peak, arguments.top));

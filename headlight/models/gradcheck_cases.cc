@@ -94,7 +94,7 @@ void AddLinear(uint64_t seed, std::vector<GradCheckCase>& cases) {
   for (const bool bias : {true, false}) {
     auto state = std::make_shared<State>(seed, 5, 4, 6);
     state->layer =
-        Linear({.parts = {"a", "b"}, .in = 4, .out = 3, .bias = bias}, DType::kF64, seed);
+        Linear({.parts = {{"a", 2}, {"b", 4}}, .in = 4, .bias = bias}, DType::kF64, seed);
     cases.push_back(MakeCase(
         bias ? "linear: two parts" : "linear: no bias", state,
         [](State& s) {
@@ -237,6 +237,26 @@ std::vector<AttentionCase> AttentionCases() {
     c.config.relative_values = true;
   });
   add("cross", [](AttentionCase& c) { c.config.memory_dim = 4; });
+  add("2 key/value heads of 4", [](AttentionCase& c) {
+    c.config.heads = 4;
+    c.config.head_dim = 3;
+    c.config.kv_heads = 2;
+  });
+  add("1 key/value head, relative", [](AttentionCase& c) {
+    c.config.kv_heads = 1;
+    c.config.relative_values = true;
+    c.config.relative_distance = 3;
+  });
+  add("rank 4 scores, relative", [](AttentionCase& c) {
+    c.config.qk_dim = 4;
+    c.config.relative_values = true;
+    c.config.relative_distance = 3;
+  });
+  add("window", [](AttentionCase& c) { c.config.window = {1, 2}; });
+  add("window, causal", [](AttentionCase& c) {
+    c.config.window = {1, 1};
+    c.config.causal = true;
+  });
   add("cross, causal, relative, dropout, keep", [](AttentionCase& c) {
     c.config.memory_dim = 4;
     c.config.causal = c.config.relative_values = true;
@@ -244,6 +264,24 @@ std::vector<AttentionCase> AttentionCases() {
     c.config.dropout = 0.3;
     c.keep = true;
   });
+  add("cross, 1 key/value head, rank 5, window, dropout", [](AttentionCase& c) {
+    c.config.memory_dim = 4;
+    c.config.kv_heads = 1;
+    c.config.qk_dim = 5;
+    c.config.window = {2, 1};
+    c.config.dropout = 0.3;
+  });
+  // Everything again, by whole matrices.
+  const size_t fused = cases.size();
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kNaive, AttentionImplementation::kPerHead}) {
+    for (size_t i = 0; i < fused; ++i) {
+      AttentionCase again = cases[i];
+      again.config.implementation = implementation;
+      again.name += std::string(", ") + Name(implementation);
+      cases.push_back(std::move(again));
+    }
+  }
   return cases;
 }
 
@@ -262,7 +300,7 @@ struct AttentionState : LayerState {
     }
     // [batch, heads, 5, 5], two of three kept.
     RandomStream random(seed, 9);
-    kept.resize(4 * 3 * 5 * 5);
+    kept.resize(static_cast<size_t>(4 * given.config.heads * 5 * 5));
     for (uint8_t& keep : kept) keep = random.Below(3) > 0 ? 1 : 0;
   }
 
@@ -274,7 +312,7 @@ struct AttentionState : LayerState {
     }
     input.key_lengths = chosen.key_lengths;
     if (chosen.keep) {
-      const Shape shape{4, 3, 5, 5};
+      const Shape shape{4, chosen.config.heads, 5, 5};
       input.keep = {kept.data(), shape, ContiguousStrides(shape)};
     }
     return input;
@@ -415,6 +453,24 @@ void AddModels(uint64_t seed, std::vector<GradCheckCase>& cases) {
              c.pooling = PoolingChoice::kAttention;
              c.dropout = 0.2;
            });
+  AddModel("4 heads, 2 key/value heads, rank 2, window, relative", seed, cases,
+           [](TextClassifierConfig& c) {
+             c.heads = 4;
+             c.kv_heads = 2;
+             c.head_dim = 3;
+             c.qk_rank = 2;
+             c.window = {2, 1};
+             c.positions = PositionKind::kRelative;
+             c.attention_dropout = 0.2;
+           });
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kNaive, AttentionImplementation::kPerHead}) {
+    AddModel(std::string("dropout, ") + Name(implementation), seed, cases,
+             [&](TextClassifierConfig& c) {
+               c.attention = implementation;
+               c.attention_dropout = 0.2;
+             });
+  }
   AddModel("causal, 1 head, bare, first", seed, cases, [](TextClassifierConfig& c) {
     c.heads = 1;
     c.causal = true;

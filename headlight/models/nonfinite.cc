@@ -24,8 +24,11 @@ int LayerOfName(std::string_view name) {
 
 // Parameters whose first axis goes by heads: the head of row `row`, else -1.
 int HeadOfRow(std::string_view name, int64_t row, const TextClassifierConfig& config) {
-  for (const char* part : {".attention.query.", ".attention.key.", ".attention.value."}) {
-    if (name.find(part) != std::string_view::npos) return static_cast<int>(row / config.HeadDim());
+  for (const char* part : {".attention.query.", ".attention.key."}) {
+    if (name.find(part) != std::string_view::npos) return static_cast<int>(row / config.QueryDim());
+  }
+  if (name.find(".attention.value.") != std::string_view::npos) {
+    return static_cast<int>(row / config.HeadDim());
   }
   if (name.find(".attention.relative_") != std::string_view::npos) return static_cast<int>(row);
   return -1;

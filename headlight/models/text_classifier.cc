@@ -27,15 +27,19 @@ BlockConfig MakeBlockConfig(const TextClassifierConfig& config, int layer) {
   MultiHeadAttentionConfig& attention = block.attention;
   attention.layer = layer;
   attention.heads = config.heads;
+  attention.kv_heads = config.KeyValueHeads();
   attention.head_dim = config.HeadDim();
+  attention.qk_dim = config.QueryDim();
   attention.projection_bias = config.projection_bias;
   attention.output_projection = config.output_projection;
   attention.output_bias = config.output_bias;
   attention.causal = config.causal;
+  attention.window = config.window;
+  attention.implementation = config.attention;
   attention.dropout = config.attention_dropout;
   if (config.scale == ScaleKind::kGiven) attention.scale = config.scale_value;
   if (config.scale == ScaleKind::kInverseFourthRoot) {
-    attention.scale = std::pow(static_cast<double>(config.HeadDim()), -0.25);
+    attention.scale = std::pow(static_cast<double>(config.QueryDim()), -0.25);
   }
   if (config.positions == PositionKind::kRelative) {
     attention.relative_distance = config.RelativeDistance();
@@ -102,8 +106,7 @@ TextClassifier::Impl::Impl(const TextClassifierConfig& given, DType type, uint64
     norm = LayerNorm("norm", config.dim, config.norm_epsilon, dtype);
   }
   pooling = Pooling("pooling", config.pooling, config.dim, dtype);
-  classifier =
-      Linear({.parts = {"classifier"}, .in = config.dim, .out = config.classes}, dtype, seed);
+  classifier = Linear({.parts = {{"classifier", config.classes}}, .in = config.dim}, dtype, seed);
 }
 
 void TextClassifier::Impl::Check(const RaggedBatch& batch, const ForwardOptions& options) const {

@@ -3,14 +3,17 @@
 // Source: Vaswani et al. 2017 (encoder), with pre-norm (Xiong et al. 2020) and relative positions
 // (Shaw et al. 2018) as options. All activations are [tokens, features]; there is no padding.
 //
-// Parameters, by name (weights are [out, in] as in torch.nn.Linear; I = heads * head_dim, head h
-// owns rows [h * head_dim, (h + 1) * head_dim) of query, key and value):
+// Parameters, by name (weights are [out, in] as in torch.nn.Linear; R = qk_rank, H = head_dim, I =
+// heads * H; query head h owns rows [h * R, (h + 1) * R), and reads key/value head h / (heads /
+// kv_heads)):
 //   embedding.token.weight                    [vocabulary, dim]
 //   embedding.position.weight                 [max_len, dim]        learned positions
-//   encoder.N.attention.query.weight|bias     [I, dim] | [I]        also key, value
-//   encoder.N.attention.relative_key          [heads, 2L-1, head_dim]   relative positions; row
-//   encoder.N.attention.relative_value          clamp(key - query, +-(L-1)) + L - 1
-//   encoder.N.attention.output.weight|bias    [dim, I] | [dim]
+//   encoder.N.attention.query.weight|bias     [heads * R, dim] | [heads * R]
+//   encoder.N.attention.key.weight|bias       [kv_heads * R, dim] | [kv_heads * R]
+//   encoder.N.attention.value.weight|bias     [kv_heads * H, dim] | [kv_heads * H]
+//   encoder.N.attention.relative_key          [heads, 2L-1, R]      relative positions; row
+//   encoder.N.attention.relative_value        [heads, 2L-1, H]        clamp(key - query, +-(L-1)) +
+//   L - 1 encoder.N.attention.output.weight|bias    [dim, I] | [dim]
 //   encoder.N.attention_norm.weight|bias      [dim]
 //   encoder.N.feed_forward.up.weight|bias     [F, dim] | [F]
 //   encoder.N.feed_forward.down.weight|bias   [dim, F] | [dim]
@@ -38,7 +41,7 @@ namespace headlight {
 // Where a non-finite value first appeared.
 struct NonfiniteReport {
   int layer = -1;      // -1: outside of the encoder's blocks
-  int head = -1;       // -1: not inside attention
+  int head = -1;       // -1: not inside attention; of keys and values: the key/value head
   std::string tensor;  // "query", "attention", "feed_forward", "logits", a parameter's name, ...
   int64_t sequence = -1;
   int64_t row = -1;  // token within the batch (rows of the tensor)

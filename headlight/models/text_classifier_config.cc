@@ -1,5 +1,6 @@
 #include "headlight/models/text_classifier_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -25,12 +26,15 @@ void RequireRate(const char* name, double rate) {
 void ValidateHeads(const TextClassifierConfig& config) {
   RequireAtLeast("heads", config.heads, 1);
   RequireAtLeast("head-dim", config.head_dim, 0);
+  RequireAtLeast("kv-heads", config.kv_heads, 0);
+  RequireAtLeast("qk-rank", config.qk_rank, 0);
   if (config.head_dim == 0 && config.dim % config.heads != 0) {
     throw Error(ErrorKind::kUsage,
                 "model: heads must divide dim {}: {} does not; these do: {} (or give head-dim on "
                 "its own)",
                 config.dim, config.heads, HeadCountsThatDivide(config.dim));
   }
+  CheckKeyValueHeads("model", config.heads, config.KeyValueHeads());
   const int64_t inner = config.heads * config.HeadDim();
   if (!config.output_projection && inner != config.dim) {
     throw Error(ErrorKind::kUsage,
@@ -61,13 +65,21 @@ void ValidateSizes(const TextClassifierConfig& config) {
                                     {"dim", config.dim},
                                     {"layers", config.layers},
                                     {"heads", config.heads},
+                                    {"kv-heads", config.kv_heads},
                                     {"head-dim", config.head_dim},
+                                    {"qk-rank", config.qk_rank},
                                     {"feed-forward", config.feed_forward},
                                     {"relative-distance", config.relative_distance}}) {
     if (value > most) {
       throw Error(ErrorKind::kUsage, "model: {} must be at most {}, found {}", name, most, value);
     }
   }
+}
+
+// Of queries, keys and values together.
+int64_t ProjectedFeatures(const TextClassifierConfig& config) {
+  return config.heads * config.QueryDim() +
+         config.KeyValueHeads() * (config.QueryDim() + config.HeadDim());
 }
 
 }  // namespace
@@ -85,6 +97,9 @@ void ValidateConfig(const TextClassifierConfig& config) {
     throw Error(ErrorKind::kUsage, "model: norm-epsilon must be positive, found {}",
                 config.norm_epsilon);
   }
+  if (config.window) {
+    RequireAtLeast("window", std::min(config.window->left, config.window->right), 0);
+  }
   if (config.relative_values && config.positions != PositionKind::kRelative) {
     throw Error(ErrorKind::kUsage, "model: relative values need relative positions, found {}",
                 Name(config.positions));
@@ -94,10 +109,12 @@ void ValidateConfig(const TextClassifierConfig& config) {
 int64_t ParameterCount(const TextClassifierConfig& config) {
   const int64_t dim = config.dim, inner = config.heads * config.HeadDim();
   const int64_t hidden = config.FeedForwardDim();
-  int64_t layer = 3 * inner * (dim + (config.projection_bias ? 1 : 0));
+  int64_t layer = ProjectedFeatures(config) * (dim + (config.projection_bias ? 1 : 0));
   if (config.output_projection) layer += dim * (inner + (config.output_bias ? 1 : 0));
   if (config.positions == PositionKind::kRelative) {
-    layer += (config.relative_values ? 2 : 1) * inner * (2 * config.RelativeDistance() - 1);
+    const int64_t rows = 2 * config.RelativeDistance() - 1;
+    layer += config.heads * config.QueryDim() * rows;
+    if (config.relative_values) layer += inner * rows;
   }
   layer += hidden * (dim + 1) + dim * (hidden + 1) + 4 * dim;
   int64_t count = config.vocabulary * dim + config.layers * layer + config.classes * (dim + 1);
@@ -107,13 +124,15 @@ int64_t ParameterCount(const TextClassifierConfig& config) {
   return count;
 }
 
-double ForwardFlops(const TextClassifierConfig& config, int64_t tokens, int64_t pairs) {
+double ForwardFlops(const TextClassifierConfig& config, int64_t tokens, double pairs) {
   const auto dim = static_cast<double>(config.dim);
   const auto inner = static_cast<double>(config.heads * config.HeadDim());
+  const auto queries = static_cast<double>(config.heads * config.QueryDim());
   const auto rows = static_cast<double>(tokens);
-  double layer = 2 * rows * dim * (3 * inner + 2 * static_cast<double>(config.FeedForwardDim()));
+  double layer =
+      2 * rows * dim * static_cast<double>(ProjectedFeatures(config) + 2 * config.FeedForwardDim());
   if (config.output_projection) layer += 2 * rows * dim * inner;
-  layer += (config.causal ? 2 : 4) * static_cast<double>(pairs) * inner;
+  layer += 2 * pairs * (queries + inner);
   return layer * static_cast<double>(config.layers);
 }
 

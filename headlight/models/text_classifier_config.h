@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,13 @@ struct TextClassifierConfig {
   int64_t dim = 256;
   int64_t layers = 2;  // 0 is legal: pooled embeddings
   int64_t heads = 8;
+  int64_t kv_heads = 0;      // key/value heads (grouped-query); 0: heads; must divide heads
   int64_t head_dim = 0;      // 0: dim / heads, which must divide
+  int64_t qk_rank = 0;       // width of a query and key head (low-rank scores); 0: head_dim
   int64_t feed_forward = 0;  // 0: 4 * dim
 
   PositionKind positions = PositionKind::kSinusoidal;
-  int64_t relative_distance = 0;  // L of the table [heads, 2L-1, head_dim]; 0: max_len
+  int64_t relative_distance = 0;  // L of the table [heads, 2L-1, qk_rank]; 0: max_len
   bool relative_values = false;   // relative positions add to the values too
 
   NormPlacement norm = NormPlacement::kPost;
@@ -31,6 +34,9 @@ struct TextClassifierConfig {
   double norm_epsilon = 1e-5;
 
   bool causal = false;
+  std::optional<AttentionWindow> window;  // absent: tokens see all of their text
+  // Results are the same up to rounding; time and memory differ.
+  AttentionImplementation attention = AttentionImplementation::kFused;
   bool projection_bias = true;    // on query, key and value
   bool output_projection = true;  // false (the textbook single head) needs heads * head_dim = dim
   bool output_bias = true;
@@ -43,6 +49,8 @@ struct TextClassifierConfig {
 
   // Resolved values.
   int64_t HeadDim() const { return head_dim > 0 ? head_dim : dim / heads; }
+  int64_t KeyValueHeads() const { return kv_heads > 0 ? kv_heads : heads; }
+  int64_t QueryDim() const { return qk_rank > 0 ? qk_rank : HeadDim(); }
   int64_t FeedForwardDim() const { return feed_forward > 0 ? feed_forward : 4 * dim; }
   int64_t RelativeDistance() const { return relative_distance > 0 ? relative_distance : max_len; }
 
@@ -56,8 +64,9 @@ void ValidateConfig(const TextClassifierConfig& config);
 // Number of parameters by formula, without building the model. The config must be valid.
 int64_t ParameterCount(const TextClassifierConfig& config);
 
-// Multiply-adds count as two: the forward products over `tokens` tokens with the sum of squared
-// lengths `pairs`, classifier and norms left out. A training step takes three times that.
-double ForwardFlops(const TextClassifierConfig& config, int64_t tokens, int64_t pairs);
+// Multiply-adds count as two: the forward products over `tokens` tokens with `pairs` pairs of a
+// query and a key that causality and window keep (KeptPairs), classifier and norms left out. A
+// training step takes three times that.
+double ForwardFlops(const TextClassifierConfig& config, int64_t tokens, double pairs);
 
 }  // namespace headlight

@@ -101,6 +101,14 @@ std::vector<TextClassifierConfig> ConfigsOfAllKinds() {
   configs[2].output_projection = configs[2].projection_bias = false;
   configs[2].positions = PositionKind::kLearned;
   configs[2].pooling = PoolingChoice::kMax;
+  configs.resize(6, configs[1]);
+  for (size_t i = 3; i < configs.size(); ++i) {
+    configs[i].kv_heads = i == 4 ? 1 : 2;
+    configs[i].qk_rank = 5;
+    configs[i].window = {11, 7};
+  }
+  configs[4].attention = AttentionImplementation::kNaive;
+  configs[5].attention = AttentionImplementation::kPerHead;
   return configs;
 }
 
@@ -123,6 +131,18 @@ TEST(TextClassifierConfig, SaysWhatDoesNotFit) {
   EXPECT_EQ(message([](auto& c) { c.heads = 3; }),
             "model: heads must divide dim 32: 3 does not; these do: 1, 2, 4, 8, 16, 32 (or give "
             "head-dim on its own)");
+  EXPECT_EQ(message([](auto& c) { c.kv_heads = 3; }),
+            "model: kv-heads must divide heads 4: 3 does not; these do: 1, 2, 4");
+  EXPECT_EQ(message([](auto& c) { c.kv_heads = 8; }),
+            "model: kv-heads must divide heads 4: 8 does not; these do: 1, 2, 4");
+  EXPECT_EQ(message([](auto& c) { c.kv_heads = -1; }),
+            "model: kv-heads must be at least 0, found -1");
+  EXPECT_EQ(message([](auto& c) { c.qk_rank = -2; }),
+            "model: qk-rank must be at least 0, found -2");
+  EXPECT_EQ(message([](auto& c) {
+              c.window = {3, -1};
+            }),
+            "model: window must be at least 0, found -1");
   EXPECT_EQ(message([](auto& c) { c.heads = 0; }), "model: heads must be at least 1, found 0");
   EXPECT_EQ(message([](auto& c) { c.classes = 1; }), "model: classes must be at least 2, found 1");
   EXPECT_EQ(message([](auto& c) { c.dropout = std::nan(""); }),
@@ -160,6 +180,13 @@ TEST(TextClassifier, ParameterCountsByFormula) {
       EXPECT_EQ(ParameterCount(model.Parameters()), ParameterCount(config));
     }
   }
+  // Grouped keys and values, and scores of low rank, by hand: dim 32, 4 heads of 8; queries 4 x 3,
+  // keys 2 x 3, values 2 x 8.
+  TextClassifierConfig grouped = SmallConfig();
+  grouped.kv_heads = 2;
+  grouped.qk_rank = 3;
+  EXPECT_EQ(ParameterCount(SmallConfig()) - ParameterCount(grouped),
+            2 * (3 * 32 - (12 + 6 + 16)) * 33);
   // With head_dim given, parameters grow with heads; with it split they do not.
   TextClassifierConfig one = SmallConfig(), eight = SmallConfig();
   one.heads = 1;
@@ -167,6 +194,17 @@ TEST(TextClassifier, ParameterCountsByFormula) {
   EXPECT_EQ(ParameterCount(one), ParameterCount(eight));
   one.head_dim = eight.head_dim = 16;
   EXPECT_LT(ParameterCount(one), ParameterCount(eight));
+}
+
+TEST(TextClassifier, ForwardFlopsByFormula) {
+  // By hand: dim 32, F 128, two layers, 10 tokens, 37 pairs.
+  EXPECT_EQ(ForwardFlops(SmallConfig(), 10, 37),
+            2 * (2 * 10 * 32 * (3 * 32 + 2 * 128 + 32) + 37 * 2 * (32 + 32)));
+  TextClassifierConfig grouped = SmallConfig();
+  grouped.kv_heads = 2;
+  grouped.qk_rank = 3;
+  EXPECT_EQ(ForwardFlops(grouped, 10, 37),
+            2 * (2 * 10 * 32 * (12 + 6 + 16 + 2 * 128 + 32) + 37 * 2 * (12 + 32)));
 }
 
 TEST(TextClassifier, ParametersHaveTheDocumentedNames) {

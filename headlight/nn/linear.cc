@@ -5,16 +5,19 @@
 namespace headlight {
 
 Linear::Linear(const LinearConfig& config, DType dtype, uint64_t seed) {
-  const auto parts = static_cast<int64_t>(config.parts.size());
-  weight_ = MakeParameter("", {parts * config.out, config.in}, dtype, true);
-  if (config.bias) bias_ = MakeParameter("", {parts * config.out}, dtype, false);
-  for (int64_t i = 0; i < parts; ++i) {
-    const int64_t begin = i * config.out, end = begin + config.out;
-    const std::string& name = config.parts[static_cast<size_t>(i)];
-    part_parameters_.push_back(ParameterWindow(name + ".weight", weight_, begin, end));
+  int64_t out = 0;
+  for (const LinearPart& part : config.parts) out += part.out;
+  weight_ = MakeParameter("", {out, config.in}, dtype, true);
+  if (config.bias) bias_ = MakeParameter("", {out}, dtype, false);
+  int64_t begin = 0;
+  for (const LinearPart& part : config.parts) {
+    const int64_t end = begin + part.out;
+    part_parameters_.push_back(ParameterWindow(part.name + ".weight", weight_, begin, end));
     InitXavierUniform(part_parameters_.back(), seed);
-    if (!config.bias) continue;
-    part_parameters_.push_back(ParameterWindow(name + ".bias", bias_, begin, end));
+    if (config.bias) {
+      part_parameters_.push_back(ParameterWindow(part.name + ".bias", bias_, begin, end));
+    }
+    begin = end;
   }
   PrepareWeights();
 }

@@ -14,10 +14,14 @@
 
 namespace headlight {
 
+struct LinearPart {
+  std::string name;  // parameters NAME.weight and NAME.bias
+  int64_t out = 0;
+};
+
 struct LinearConfig {
-  std::vector<std::string> parts;  // names: parameters are PART.weight and PART.bias
+  std::vector<LinearPart> parts;
   int64_t in = 0;
-  int64_t out = 0;  // of each part
   bool bias = true;
 };
 

@@ -1,5 +1,6 @@
 #include "headlight/nn/multi_head_attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -12,20 +13,17 @@
 namespace headlight {
 namespace {
 
-Parameter MakeRelativeTable(const std::string& name, const MultiHeadAttentionConfig& config,
-                            DType dtype, uint64_t seed) {
-  Parameter table = MakeParameter(
-      name, {config.heads, 2 * config.relative_distance - 1, config.head_dim}, dtype, true);
-  // Scores then start with a deviation of about 1 / sqrt(head_dim) from positions.
-  InitNormal(table, 1 / std::sqrt(static_cast<double>(config.head_dim)), seed);
+Parameter MakeRelativeTable(const std::string& name, const Shape& shape, DType dtype,
+                            uint64_t seed) {
+  Parameter table = MakeParameter(name, shape, dtype, true);
+  // Scores then start with a deviation of about 1 / sqrt(width) from positions.
+  InitNormal(table, 1 / std::sqrt(static_cast<double>(shape[2])), seed);
   return table;
 }
 
-// Features [begin, begin + heads * head_dim) of a [tokens, features] tensor as [tokens, heads,
-// head_dim].
-Tensor Heads(const Tensor& features, int64_t begin, const MultiHeadAttentionConfig& config) {
-  return features.Slice(1, begin, begin + config.heads * config.head_dim)
-      .SplitAxis(1, config.heads);
+// Features [begin, begin + heads * width) of a [tokens, features] tensor as [tokens, heads, width].
+Tensor Heads(const Tensor& features, int64_t begin, int64_t heads, int64_t width) {
+  return features.Slice(1, begin, begin + heads * width).SplitAxis(1, heads);
 }
 
 void AskProbe(const Probe& probe, const MultiHeadAttentionConfig& config, int64_t batch,
@@ -90,6 +88,9 @@ MultiHeadAttentionConfig Resolved(MultiHeadAttentionConfig config) {
     }
     config.head_dim = config.dim / config.heads;
   }
+  if (config.qk_dim == 0) config.qk_dim = config.head_dim;
+  if (config.kv_heads == 0) config.kv_heads = config.heads;
+  CheckKeyValueHeads("attention", config.heads, config.kv_heads);
   if (!config.output_projection && config.heads * config.head_dim != config.dim) {
     throw Error(ErrorKind::kUsage,
                 "attention: without an output projection heads x head dim must be dim {}, found {} "
@@ -123,45 +124,71 @@ std::string HeadCountsThatDivide(int64_t dim) {
   return text;
 }
 
+double KeptPairs(const RaggedLayout& queries, const RaggedLayout& keys, bool causal,
+                 const std::optional<AttentionWindow>& window) {
+  double pairs = 0;
+  for (int64_t s = 0; s < keys.batch(); ++s) {
+    const int64_t rows = queries.length(s), columns = keys.length(s);
+    if (!causal && !window) {
+      pairs += static_cast<double>(rows) * static_cast<double>(columns);
+      continue;
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t place = i + (causal ? columns - rows : 0);
+      const int64_t right = causal ? 0 : window->right;
+      const int64_t begin = window ? std::max<int64_t>(place - window->left, 0) : 0;
+      const int64_t end = std::min(place + right + 1, columns);
+      pairs += static_cast<double>(std::max<int64_t>(end - begin, 0));
+    }
+  }
+  return pairs;
+}
+
+void CheckKeyValueHeads(const char* operation, int64_t heads, int64_t kv_heads) {
+  if (kv_heads >= 1 && heads % kv_heads == 0) return;
+  throw Error(ErrorKind::kUsage, "{}: kv-heads must divide heads {}: {} does not; these do: {}",
+              operation, heads, kv_heads, HeadCountsThatDivide(heads));
+}
+
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config, DType dtype,
                                        uint64_t seed)
     : config_(Resolved(config)) {
   const std::string &name = config_.name, query = name + ".query", key = name + ".key",
                     value = name + ".value";
-  LinearConfig projection{.parts = {query, key, value},
+  LinearConfig projection{.parts = {{query, queries()}, {key, keys()}, {value, values()}},
                           .in = config_.dim,
-                          .out = inner(),
                           .bias = config_.projection_bias};
   if (cross()) {
-    projection.parts = {query};
-    LinearConfig memory = projection;
-    memory.parts = {key, value};
-    memory.in = config_.memory_dim;
-    key_value_ = Linear(memory, dtype, seed);
+    projection.parts = {{query, queries()}};
+    key_value_ = Linear({.parts = {{key, keys()}, {value, values()}},
+                         .in = config_.memory_dim,
+                         .bias = config_.projection_bias},
+                        dtype, seed);
   }
   projection_ = Linear(projection, dtype, seed);
   if (config_.output_projection) {
-    output_ = Linear({.parts = {name + ".output"},
-                      .in = inner(),
-                      .out = config_.dim,
-                      .bias = config_.output_bias},
-                     dtype, seed);
+    output_ = Linear(
+        {.parts = {{name + ".output", config_.dim}}, .in = inner(), .bias = config_.output_bias},
+        dtype, seed);
   }
   if (config_.relative_distance > 0) {
-    relative_key_ = MakeRelativeTable(name + ".relative_key", config_, dtype, seed);
+    const int64_t rows = 2 * config_.relative_distance - 1;
+    relative_key_ = MakeRelativeTable(name + ".relative_key", {config_.heads, rows, config_.qk_dim},
+                                      dtype, seed);
     if (config_.relative_values) {
-      relative_value_ = MakeRelativeTable(name + ".relative_value", config_, dtype, seed);
+      relative_value_ = MakeRelativeTable(name + ".relative_value",
+                                          {config_.heads, rows, config_.head_dim}, dtype, seed);
     }
   }
 }
 
-double MultiHeadAttention::Flops(const Saved& saved) const {
+double MultiHeadAttention::Flops(const Saved& saved, double query_products,
+                                 double value_products) const {
   const RaggedLayout& keys = cross() ? saved.memory_layout : saved.layout;
-  double pairs = 0;
-  for (int64_t i = 0; i < keys.batch(); ++i) {
-    pairs += static_cast<double>(saved.layout.length(i)) * static_cast<double>(keys.length(i));
-  }
-  return (config_.causal ? 2 : 4) * pairs * static_cast<double>(inner());
+  const double pairs = KeptPairs(saved.layout, keys, config_.causal, config_.window);
+  return 2 * pairs *
+         (query_products * static_cast<double>(queries()) +
+          value_products * static_cast<double>(inner()));
 }
 
 MultiHeadAttention::Pass MultiHeadAttention::MakePass(Saved& saved) const {
@@ -170,11 +197,14 @@ MultiHeadAttention::Pass MultiHeadAttention::MakePass(Saved& saved) const {
   const RaggedLayout& keys = cross() ? saved.memory_layout : saved.layout;
   problem.query_offsets.assign(saved.layout.offsets.begin(), saved.layout.offsets.end());
   problem.key_offsets.assign(keys.offsets.begin(), keys.offsets.end());
-  problem.heads = problem.kv_heads = config_.heads;
-  problem.head_dim = problem.value_dim = config_.head_dim;
+  problem.heads = config_.heads;
+  problem.kv_heads = config_.kv_heads;
+  problem.head_dim = config_.qk_dim;
+  problem.value_dim = config_.head_dim;
   problem.dtype = saved.projected.tensor().dtype();
   problem.scale = config_.scale;
   if (config_.causal) problem.mask.causal = Mask::Causal::kAlignedToEnd;
+  if (config_.window) problem.mask.window = {config_.window->left, config_.window->right};
   problem.mask.key_lengths.assign(saved.key_lengths.begin(), saved.key_lengths.end());
   problem.mask.keep = saved.keep;
   problem.relative.keys = relative_key_.value;
@@ -193,10 +223,18 @@ MultiHeadAttention::Pass MultiHeadAttention::MakePass(Saved& saved) const {
   }
   const Tensor& projected = saved.projected.tensor();
   const Tensor& memory = cross() ? saved.key_value.tensor() : projected;
-  const int64_t first = cross() ? 0 : inner();
-  pass.inputs = {Heads(projected, 0, config_), Heads(memory, first, config_),
-                 Heads(memory, first + inner(), config_)};
+  pass.inputs = {Queries(projected), Keys(memory), Values(memory)};
   return pass;
+}
+
+Tensor MultiHeadAttention::Queries(const Tensor& projected) const {
+  return Heads(projected, 0, config_.heads, config_.qk_dim);
+}
+Tensor MultiHeadAttention::Keys(const Tensor& memory) const {
+  return Heads(memory, cross() ? 0 : queries(), config_.kv_heads, config_.qk_dim);
+}
+Tensor MultiHeadAttention::Values(const Tensor& memory) const {
+  return Heads(memory, (cross() ? 0 : queries()) + keys(), config_.kv_heads, config_.head_dim);
 }
 
 void MultiHeadAttention::Forward(const Input& input, const ForwardOptions& options,
@@ -216,22 +254,22 @@ void MultiHeadAttention::Forward(const Input& input, const ForwardOptions& optio
       saved.memory = *input.memory;
       saved.memory_layout = input.memory_layout;
       key_value_.Forward(saved.memory, {},
-                         saved.key_value.Get({saved.memory.size(0), 2 * inner()}, dtype));
+                         saved.key_value.Get({saved.memory.size(0), keys() + values()}, dtype));
     }
   }
   Pass pass = MakePass(saved);
   AttentionOutputs outputs;
-  outputs.out = Heads(saved.attention.Get({tokens, inner()}, dtype), 0, config_);
-  outputs.lse = saved.lse.Get({config_.heads, tokens}, dtype);
+  outputs.out =
+      Heads(saved.attention.Get({tokens, inner()}, dtype), 0, config_.heads, config_.head_dim);
   {
-    const Zone zone(ZoneKind::kAttention, ZonePass::kForward, config_.layer, Flops(saved));
+    const Zone zone(ZoneKind::kAttention, ZonePass::kForward, config_.layer, Flops(saved, 1, 1));
     if (options.probe != nullptr) {
       options.probe->See(config_.layer, "query", pass.inputs.query);
       options.probe->See(config_.layer, "key", pass.inputs.key);
       options.probe->See(config_.layer, "value", pass.inputs.value);
       AskProbe(*options.probe, config_, input.layout.batch(), outputs);
     }
-    AttentionForward(pass.problem, pass.inputs, outputs);
+    saved.pass.Forward(config_.implementation, pass.problem, pass.inputs, outputs);
     saved.replaced_scores = outputs.replaced_scores;
     if (options.probe != nullptr) {
       AnswerProbe(config_.layer, outputs, *options.probe);
@@ -262,18 +300,20 @@ void MultiHeadAttention::Backward(const Tensor& dy, Saved& saved, Workspace& wor
   }
   const Tensor& dprojected = workspace.projected.Get({tokens, projection_.out()}, dtype);
   Tensor dmemory = dprojected;
-  if (cross()) dmemory = workspace.memory.Get({saved.memory.size(0), 2 * inner()}, dtype);
+  if (cross()) dmemory = workspace.memory.Get({saved.memory.size(0), keys() + values()}, dtype);
   {
-    const Zone zone(ZoneKind::kAttention, ZonePass::kBackward, config_.layer, 2.5 * Flops(saved));
+    // Those of queries, keys and values; fused, the scores are computed again.
+    const bool again = config_.implementation == AttentionImplementation::kFused;
+    const Zone zone(ZoneKind::kAttention, ZonePass::kBackward, config_.layer,
+                    Flops(saved, again ? 3 : 2, 2));
     const Pass pass = MakePass(saved);
-    AttentionOutputs outputs;
-    outputs.out = Heads(saved.attention.tensor(), 0, config_);
-    outputs.lse = saved.lse.tensor();
-    const int64_t first = cross() ? 0 : inner();
-    AttentionGradients attention{Heads(dprojected, 0, config_), Heads(dmemory, first, config_),
-                                 Heads(dmemory, first + inner(), config_), relative_key_.gradient,
-                                 relative_value_.gradient};
-    AttentionBackward(pass.problem, pass.inputs, outputs, Heads(dattention, 0, config_), attention);
+    AttentionGradients attention{Queries(dprojected), Keys(dmemory), Values(dmemory),
+                                 relative_key_.gradient, relative_value_.gradient};
+    const auto join = [&](const Tensor& features) {
+      return Heads(features, 0, config_.heads, config_.head_dim);
+    };
+    saved.pass.Backward(pass.problem, pass.inputs, join(saved.attention.tensor()), join(dattention),
+                        attention);
   }
   const Zone zone(ZoneKind::kQkvProjection, ZonePass::kBackward, config_.layer,
                   2 * projection_.Flops(tokens));

@@ -106,19 +106,9 @@ TEST(RaggedBatch, ChecksWhatItHolds) {
   ErrorOf([&] { CheckLayout(batch.layout()); }, ErrorKind::kShape);
 }
 
-TEST(GrowingTensor, ReusesItsBuffer) {
-  GrowingTensor tensor;
-  const std::byte* large = tensor.Get({10, 4}, DType::kF32).bytes();
-  EXPECT_EQ(tensor.Get({3, 5}, DType::kF32).bytes(), large);
-  EXPECT_TRUE(tensor.tensor().IsContiguous());
-  EXPECT_EQ(tensor.Get({40}, DType::kF32).bytes(), large);
-  EXPECT_EQ(tensor.Get({0, 5}, DType::kF32).elements(), 0);
-  EXPECT_EQ(tensor.Get({5, 4}, DType::kF64).dtype(), DType::kF64);
-}
-
 TEST(Linear, PartsAreSeparateParametersOfOneProduct) {
-  Linear both({.parts = {"a", "b"}, .in = 8, .out = 4}, DType::kF32, 1);
-  Linear second({.parts = {"b"}, .in = 8, .out = 4}, DType::kF32, 1);
+  Linear both({.parts = {{"a", 3}, {"b", 4}}, .in = 8}, DType::kF32, 1);
+  Linear second({.parts = {{"b", 4}}, .in = 8}, DType::kF32, 1);
   std::vector<Parameter*> parameters;
   both.Collect(parameters);
   ASSERT_EQ(parameters.size(), 4u);
@@ -129,13 +119,13 @@ TEST(Linear, PartsAreSeparateParametersOfOneProduct) {
   EXPECT_FALSE(parameters[1]->decay);
 
   const Tensor x = RandomF32({5, 8}, 2);
-  Tensor y = Tensor::Zeros({5, 8}, DType::kF32, MemoryTag::kOther);
+  Tensor y = Tensor::Zeros({5, 7}, DType::kF32, MemoryTag::kOther);
   Tensor y_second = Tensor::Zeros({5, 4}, DType::kF32, MemoryTag::kOther);
   both.Forward(x, {}, y);
   second.Forward(x, {}, y_second);
   for (int64_t i = 0; i < 5; ++i) {
     for (int64_t j = 0; j < 4; ++j) {
-      EXPECT_NEAR(y.view<float>()(i, 4 + j), y_second.view<float>()(i, j), 1e-6);
+      EXPECT_NEAR(y.view<float>()(i, 3 + j), y_second.view<float>()(i, j), 1e-6);
     }
   }
   // Gradients accumulate over calls.
@@ -165,6 +155,82 @@ TEST(MultiHeadAttention, HeadCountsThatDoNotDivideAreExplained) {
   ErrorOf([&] { MultiHeadAttention(config, DType::kF32, 1); }, ErrorKind::kUsage);
 }
 
+TEST(MultiHeadAttention, KeyValueHeadsMustDivideHeads) {
+  MultiHeadAttentionConfig config{.dim = 32, .heads = 8, .kv_heads = 3};
+  EXPECT_EQ(ErrorOf([&] { MultiHeadAttention(config, DType::kF32, 1); }, ErrorKind::kUsage),
+            "attention: kv-heads must divide heads 8: 3 does not; these do: 1, 2, 4, 8");
+  config.kv_heads = 16;
+  ErrorOf([&] { MultiHeadAttention(config, DType::kF32, 1); }, ErrorKind::kUsage);
+}
+
+TEST(MultiHeadAttention, ShapesFollowKeyValueHeadsAndRank) {
+  MultiHeadAttention layer({.dim = 32,
+                            .heads = 4,
+                            .kv_heads = 2,
+                            .head_dim = 8,
+                            .qk_dim = 3,
+                            .relative_distance = 5,
+                            .relative_values = true},
+                           DType::kF32, 1);
+  std::vector<Parameter*> parameters;
+  layer.Collect(parameters);
+  std::vector<std::pair<std::string, Shape>> found;
+  for (const Parameter* parameter : parameters) {
+    found.emplace_back(parameter->name, parameter->value.shape());
+  }
+  const std::vector<std::pair<std::string, Shape>> wanted{
+      {"attention.query.weight", {12, 32}},  {"attention.query.bias", {12}},
+      {"attention.key.weight", {6, 32}},     {"attention.key.bias", {6}},
+      {"attention.value.weight", {16, 32}},  {"attention.value.bias", {16}},
+      {"attention.relative_key", {4, 9, 3}}, {"attention.relative_value", {4, 9, 8}},
+      {"attention.output.weight", {32, 32}}, {"attention.output.bias", {32}}};
+  EXPECT_TRUE(found == wanted);
+}
+
+// Grouped-query attention is multi-head attention whose heads of a group have equal keys and
+// values.
+TEST(MultiHeadAttention, GroupsShareKeysAndValues) {
+  const MultiHeadAttentionConfig grouped_config{.dim = 16, .heads = 4, .kv_heads = 2};
+  MultiHeadAttentionConfig full_config = grouped_config;
+  full_config.kv_heads = 4;
+  MultiHeadAttention grouped(grouped_config, DType::kF64, 3), full(full_config, DType::kF64, 3);
+  std::vector<Parameter*> from, to;
+  grouped.Collect(from);
+  full.Collect(to);
+  for (const size_t part : {2, 4}) {  // key.weight, value.weight; biases are 0
+    for (int64_t row = 0; row < 16; ++row) {
+      const int64_t group_row = row / 8 * 4 + row % 4;  // of head row / 4
+      for (int64_t c = 0; c < 16; ++c) {
+        to[part]->value.view<double>()(row, c) = from[part]->value.view<double>()(group_row, c);
+      }
+    }
+  }
+  const std::vector<int64_t> offsets{0, 6, 11};
+  const Tensor x = RandomF32({11, 16}, 9).CastTo(DType::kF64, MemoryTag::kOther);
+  Tensor y = Tensor::Zeros({11, 16}, DType::kF64, MemoryTag::kOther);
+  Tensor want = Tensor::Zeros({11, 16}, DType::kF64, MemoryTag::kOther);
+  MultiHeadAttention::Saved saved, full_saved;
+  grouped.PrepareWeights();
+  full.PrepareWeights();
+  grouped.Forward({.x = x, .layout = {offsets, {}}}, {}, nullptr, saved, y);
+  full.Forward({.x = x, .layout = {offsets, {}}}, {}, nullptr, full_saved, want);
+  for (int64_t i = 0; i < 11; ++i) {
+    for (int64_t c = 0; c < 16; ++c) {
+      EXPECT_NEAR(y.view<double>()(i, c), want.view<double>()(i, c), 1e-14);
+    }
+  }
+}
+
+TEST(MultiHeadAttention, KeptPairsAreCounted) {
+  const std::vector<int64_t> queries{0, 4, 4, 9}, keys{0, 6, 8, 13};
+  const RaggedLayout rows{queries, {}}, columns{keys, {}};
+  EXPECT_EQ(KeptPairs(rows, columns, false, std::nullopt), 4 * 6 + 5 * 5);
+  EXPECT_EQ(KeptPairs(rows, columns, true, std::nullopt), (3 + 4 + 5 + 6) + (1 + 2 + 3 + 4 + 5));
+  EXPECT_EQ(KeptPairs(rows, columns, false, AttentionWindow{1, 0}), (1 + 2 + 2 + 2) + 9);
+  EXPECT_EQ(KeptPairs(rows, columns, false, AttentionWindow{1, 1}), (2 + 3 + 3 + 3) + 13);
+  EXPECT_EQ(KeptPairs(rows, columns, true, AttentionWindow{1, 1}), 8 + 9);
+}
+
 struct AttentionRun {
   Tensor y;
   Probe probe;
@@ -180,6 +246,50 @@ AttentionRun RunAttention(const MultiHeadAttentionConfig& config, const Tensor& 
   if (run.probe.want_weights || run.probe.want_statistics) options.probe = &run.probe;
   layer.Forward({.x = x, .layout = layout}, options, nullptr, saved, run.y);
   return run;
+}
+
+TEST(MultiHeadAttention, ScoresOfLowRankAreScaledByTheirRank) {
+  MultiHeadAttentionConfig config{.dim = 16, .heads = 2, .qk_dim = 3};
+  const std::vector<int64_t> offsets{0, 9};
+  const Tensor x = RandomF32({9, 16}, 5);
+  const auto run = [&] { return RunAttention(config, x, {offsets, {}}, {}, {}).y; };
+  const Tensor unsaid = run();
+  config.scale = 1 / std::sqrt(3.0);
+  EXPECT_TRUE(SameBits(unsaid, run()));
+  config.scale = 1 / std::sqrt(8.0);
+  EXPECT_FALSE(SameBits(unsaid, run()));
+}
+
+// All implementations give the same up to rounding, and what a probe sees to the bit.
+TEST(MultiHeadAttention, ImplementationsAgree) {
+  MultiHeadAttentionConfig config{.layer = 1,
+                                  .dim = 32,
+                                  .heads = 4,
+                                  .kv_heads = 2,
+                                  .qk_dim = 5,
+                                  .window = AttentionWindow{5, 3},
+                                  .dropout = 0.3,
+                                  .relative_distance = 4};
+  const std::vector<int64_t> offsets{0, 6, 6, 17}, ids{4, 9, 2};
+  const Tensor x = RandomF32({17, 32}, 7);
+  ForwardOptions options;
+  options.training = true;
+  Probe asked;
+  asked.want_weights = asked.want_statistics = true;
+  const AttentionRun fused = RunAttention(config, x, {offsets, ids}, options, asked);
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kNaive, AttentionImplementation::kPerHead}) {
+    config.implementation = implementation;
+    const AttentionRun run = RunAttention(config, x, {offsets, ids}, options, asked);
+    for (int64_t i = 0; i < x.elements(); ++i) {
+      EXPECT_NEAR(run.y.data<float>()[i], fused.y.data<float>()[i], 1e-5);
+    }
+    ASSERT_EQ(run.probe.weights.size(), 12u);
+    for (size_t i = 0; i < 12; ++i) {
+      EXPECT_TRUE(SameBits(run.probe.weights[i].weights, fused.probe.weights[i].weights));
+    }
+    EXPECT_TRUE(SameBits(run.probe.statistics[0].entropy, fused.probe.statistics[0].entropy));
+  }
 }
 
 // One head is the textbook formula: y = softmax(q k^T / sqrt(d)) v, with no output projection.

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "headlight/kernels/attention/attention_implementation.h"
 #include "headlight/nn/probe.h"
 
 namespace headlight {
@@ -24,7 +25,8 @@ enum class ScaleKind { kInverseSqrt /* 1/sqrt(d) */, kInverseFourthRoot /* d^-0.
 enum class NonfinitePolicy { kPropagate, kZero };
 
 // "none", "learned", "sinusoidal", "relative"; "post", "pre"; "relu", "gelu"; "mean", "first",
-// "max", "attention"; "sqrt", "fourth-root", "given"; "propagate", "zero".
+// "max", "attention"; "sqrt", "fourth-root", "given"; "propagate", "zero". Those of
+// AttentionImplementation stand with it: "fused", "naive", "per-head".
 const char* Name(PositionKind kind);
 const char* Name(NormPlacement placement);
 const char* Name(HiddenActivation activation);
@@ -48,6 +50,14 @@ template <>
 ScaleKind Parse(std::string_view name);
 template <>
 NonfinitePolicy Parse(std::string_view name);
+
+// How far a token sees: keys from `left` before to `right` behind it, itself included.
+struct AttentionWindow {
+  int64_t left = 0;
+  int64_t right = 0;
+
+  friend bool operator==(const AttentionWindow&, const AttentionWindow&) = default;
+};
 
 struct ForwardOptions {
   bool training = false;  // dropout on

@@ -41,9 +41,19 @@ void CopyElements(Tensor& to, const Tensor& from) {
 
 void CopyBytes(Tensor& to, const Tensor& from) {
   const auto size = static_cast<int64_t>(DTypeSize(to.dtype()));
-  ForEachPair(to.shape(), to.strides(), from.strides(), [&](int64_t i, int64_t j) {
-    std::memcpy(to.bytes() + i * size, from.bytes() + j * size, static_cast<size_t>(size));
-  });
+  const auto copy = [&](int64_t i, int64_t j, int64_t count) {
+    std::memcpy(to.bytes() + i * size, from.bytes() + j * size, static_cast<size_t>(count * size));
+  };
+  const int last = to.shape().rank() - 1;
+  if (last >= 0 && to.stride(last) == 1 && from.stride(last) == 1) {  // whole rows
+    const int64_t row = to.size(last);
+    if (row == 0) return;
+    ForEachPair(to.Select(last, 0).shape(), to.strides(), from.strides(),
+                [&](int64_t i, int64_t j) { copy(i, j, row); });
+    return;
+  }
+  ForEachPair(to.shape(), to.strides(), from.strides(),
+              [&](int64_t i, int64_t j) { copy(i, j, 1); });
 }
 
 }  // namespace
@@ -97,6 +107,19 @@ Tensor Tensor::Slice(int axis, int64_t begin, int64_t end) const {
   sizes[static_cast<size_t>(axis)] = end - begin;
   result.shape_ = Shape(sizes.data(), shape_.rank());
   result.offset_ += begin * stride(axis) * static_cast<int64_t>(DTypeSize(dtype_));
+  return result;
+}
+
+Tensor Tensor::Select(int axis, int64_t at) const {
+  Tensor result = Slice(axis, at, at + 1);
+  std::array<int64_t, kMaxRank> sizes{};
+  for (int from = 0, to = 0; from < shape_.rank(); ++from) {
+    if (from == axis) continue;
+    sizes[static_cast<size_t>(to)] = shape_[from];
+    result.strides_[static_cast<size_t>(to)] = stride(from);
+    ++to;
+  }
+  result.shape_ = Shape(sizes.data(), shape_.rank() - 1);
   return result;
 }
 

@@ -94,6 +94,8 @@ class Tensor {
 
   // Windows on the same buffer. All throw kShape when out of range.
   Tensor Slice(int axis, int64_t begin, int64_t end) const;
+  // Index `at` of an axis, without that axis (one head of [tokens, heads, features]).
+  Tensor Select(int axis, int64_t at) const;
   // A contiguous tensor under another shape of as many elements.
   Tensor Reshape(const Shape& shape) const;
   // Splits an axis of size outer * inner into two (heads out of features): works on strided

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "headlight/base/error.h"
+#include "headlight/tensor/growing_tensor.h"
 
 namespace headlight {
 namespace {
@@ -22,6 +23,49 @@ TEST(Tensor, BufferIsAlignedAndCharged) {
     EXPECT_EQ(MemoryOf(MemoryTag::kOptimizer).now - before, 3 * 5 * 8);
   }
   EXPECT_EQ(MemoryOf(MemoryTag::kOptimizer).now, before);
+}
+
+TEST(Tensor, SelectDropsAnAxis) {
+  const Tensor tensor = Counting({2, 3, 4});
+  const Tensor middle = tensor.Select(1, 2);
+  ASSERT_EQ(middle.shape(), (Shape{2, 4}));
+  for (int64_t i = 0; i < 2; ++i) {
+    for (int64_t j = 0; j < 4; ++j) {
+      EXPECT_EQ(middle.view<float>()(i, j), tensor.view<float>()(i, 2, j));
+    }
+  }
+  EXPECT_EQ(tensor.Select(2, 1).view<float>()(1, 2), tensor.view<float>()(1, 2, 1));
+  EXPECT_THROW(tensor.Select(1, 3), Error);
+  EXPECT_THROW(tensor.Select(3, 0), Error);
+}
+
+TEST(GrowingTensor, ReusesItsBuffer) {
+  GrowingTensor tensor;
+  const std::byte* large = tensor.Get({10, 4}, DType::kF32).bytes();
+  EXPECT_EQ(tensor.Get({3, 5}, DType::kF32).bytes(), large);
+  EXPECT_TRUE(tensor.tensor().IsContiguous());
+  EXPECT_EQ(tensor.Get({40}, DType::kF32).bytes(), large);
+  EXPECT_EQ(tensor.Get({0, 5}, DType::kF32).elements(), 0);
+  EXPECT_EQ(tensor.Get({5, 4}, DType::kF64).dtype(), DType::kF64);
+}
+
+TEST(Tensor, CopyKeepsToItsWindow) {
+  const Tensor source = Counting({4, 3, 6});
+  for (const bool rows_are_whole : {true, false}) {
+    Tensor target = Tensor::Zeros({4, 2, 5}, DType::kF32, MemoryTag::kOther);
+    Tensor from = source.Select(1, 2).Slice(1, 1, 5);  // [4, 4]
+    if (!rows_are_whole) from = from.Transpose(0, 1);
+    Tensor to = target.Select(1, 1).Slice(1, 0, 4);
+    to.CopyFrom(from);
+    for (int64_t i = 0; i < 4; ++i) {
+      for (int64_t j = 0; j < 5; ++j) {
+        EXPECT_EQ(target.view<float>()(i, 0, j), 0);
+        EXPECT_EQ(target.view<float>()(i, 1, j), j == 4 ? 0 : from.view<float>()(i, j));
+      }
+    }
+  }
+  Tensor none = Tensor::Zeros({4, 0}, DType::kF32, MemoryTag::kOther);
+  none.CopyFrom(source.Select(1, 0).Slice(1, 2, 2));  // no columns, and apart
 }
 
 TEST(Tensor, WindowsShareTheBuffer) {

@@ -47,14 +47,18 @@ bool InRange(const ConfigField& field, double value) {
   return (field.above ? value > field.minimum : value >= field.minimum) && value <= field.maximum;
 }
 
+// Whether all of the text is a number, which `value` then is.
+template <typename Number>
+bool ParseWhole(const std::string& text, Number& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end;
+}
+
 template <typename Number>
 Number Parse(const ConfigField& field, const std::string& text) {
   Number value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || !InRange(field, static_cast<double>(value))) {
-    Refuse(field, text);
-  }
+  if (!ParseWhole(text, value) || !InRange(field, static_cast<double>(value))) Refuse(field, text);
   return value;
 }
 
@@ -101,6 +105,29 @@ size_t ParseChoice(const ConfigField& field, const std::string& text) {
   const auto found = std::find(field.choices.begin(), field.choices.end(), text);
   if (found == field.choices.end()) Refuse(field, text);
   return static_cast<size_t>(found - field.choices.begin());
+}
+
+std::optional<AttentionWindow> ParseWindow(const ConfigField& field, const std::string& text) {
+  if (text == "off") return std::nullopt;
+  const size_t middle = text.find_first_of(",:");
+  const auto side = [&](const std::string& part) {
+    int64_t value = 0;
+    if (!ParseWhole(part, value) || !InRange(field, static_cast<double>(value))) {
+      throw Error(ErrorKind::kUsage,
+                  "{}: must be off, or one or two whole numbers from {} to {} (16, or 16,4), found "
+                  "'{}'",
+                  field.name, field.minimum, field.maximum, text);
+    }
+    return value;
+  };
+  if (middle == std::string::npos) return AttentionWindow{side(text), side(text)};
+  return AttentionWindow{side(text.substr(0, middle)), side(text.substr(middle + 1))};
+}
+
+std::string WindowText(const std::optional<AttentionWindow>& window) {
+  if (!window) return "off";
+  if (window->left == window->right) return fmt::format("{}", window->left);
+  return fmt::format("{}:{}", window->left, window->right);
 }
 
 }  // namespace internal

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -20,6 +21,9 @@ int64_t ParseInteger(const ConfigField& field, const std::string& text);
 double ParseNumber(const ConfigField& field, const std::string& text);
 bool ParseBoolean(const ConfigField& field, const std::string& text);
 size_t ParseChoice(const ConfigField& field, const std::string& text);
+std::optional<AttentionWindow> ParseWindow(const ConfigField& field, const std::string& text);
+// "off", "16", "16:4".
+std::string WindowText(const std::optional<AttentionWindow>& window);
 
 // What a line of the table says about any kind of field.
 struct FieldLine {
@@ -103,6 +107,23 @@ ConfigField TextField(const FieldLine& line, Access access) {
   };
   field.get = [access](const TrainConfig& config) -> std::vector<std::string> {
     return {access(config)};
+  };
+  return field;
+}
+
+// An optional window: "off", "16", "16,4" or "16:4" (--vary separates values by commas). A text to
+// TOML and to compare, so that its comma is its own.
+template <typename Access>
+ConfigField WindowField(const FieldLine& line, const FieldRange& range, Access access) {
+  ConfigField field = NewField(line, FieldType::kText);
+  field.minimum = range.minimum;
+  field.maximum = range.maximum;
+  field.choices = {"off"};
+  field.set = [rule = field, access](TrainConfig& config, std::span<const std::string> values) {
+    access(config) = ParseWindow(rule, OnlyValue(rule, values));
+  };
+  field.get = [access](const TrainConfig& config) -> std::vector<std::string> {
+    return {WindowText(access(config))};
   };
   return field;
 }

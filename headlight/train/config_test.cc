@@ -18,7 +18,7 @@ std::vector<std::string> OtherValue(const ConfigField& field) {
     case FieldType::kTexts:
       return {"a folder/x.csv", "quoted \"name\", with comma"};
     case FieldType::kText:
-      return {"Spalte = 3"};
+      return {field.name == "window" ? "16:4" : "Spalte = 3"};
     case FieldType::kBoolean:
       return {now[0] == "true" ? "false" : "true"};
     case FieldType::kChoice:
@@ -100,10 +100,36 @@ TEST(ConfigField, RefusalsSayTheRuleAndWhatWasFound) {
   EXPECT_THAT(refusal("heads", "2.5"), testing::HasSubstr("found '2.5'"));
   EXPECT_THAT(refusal("heads", "99999999999999999999"), testing::HasSubstr("whole number"));
   EXPECT_THAT(refusal("head-dim", "half"), testing::HasSubstr("or split"));
+  EXPECT_THAT(refusal("kv-heads", "0"), testing::HasSubstr("from 1 to 4096, or heads"));
+  EXPECT_THAT(refusal("qk-rank", "0"), testing::HasSubstr("from 1 to 65536, or head-dim"));
+  EXPECT_THAT(refusal("attention", "flash"),
+              testing::HasSubstr("one of fused, naive, per-head, found 'flash'"));
   EXPECT_THAT(refusal("norm", "middle"), testing::HasSubstr("one of post, pre"));
   EXPECT_THAT(refusal("causal", "maybe"), testing::HasSubstr("true or false"));
   EXPECT_THAT(refusal("dropout", "1"), testing::HasSubstr("found '1'"));
   EXPECT_THAT(refusal("head", "4"), testing::HasSubstr("the nearest is 'heads'"));
+}
+
+TEST(ConfigField, WindowsHaveOneOrTwoSides) {
+  TrainConfig config;
+  EXPECT_EQ(GetField(config, "window"), "off");
+  for (const auto& [given, kept] : {std::pair{"16", "16"},
+                                    {"0", "0"},
+                                    {"8,4", "8:4"},
+                                    {"8:4", "8:4"},
+                                    {"4,4", "4"},
+                                    {"off", "off"}}) {
+    SetField(config, "window", given);
+    EXPECT_EQ(GetField(config, "window"), kept) << given;
+  }
+  SetField(config, "window", "8,4");
+  EXPECT_EQ(config.model.window, (AttentionWindow{8, 4}));
+  for (const char* bad : {"", "-1", "4,", ",4", "4,5,6", "4;5", "wide", "1.5", "2000000", "1e3"}) {
+    EXPECT_EQ(MessageOf([&] { SetField(config, "window", bad); }, ErrorKind::kUsage),
+              std::string("window: must be off, or one or two whole numbers from 0 to 1048576 (16, "
+                          "or 16,4), found '") +
+                  bad + "'");
+  }
 }
 
 TEST(Config, TomlRefusalsNameFileAndKey) {

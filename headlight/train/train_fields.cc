@@ -13,6 +13,7 @@ using internal::Named;
 using internal::NumberField;
 using internal::TextField;
 using internal::TextsField;
+using internal::WindowField;
 
 // The member of a config that a field is about, const as the config is.
 #define HEADLIGHT_MEMBER(member) ([](auto& c) -> auto& { return c.member; })
@@ -89,6 +90,12 @@ void AddModelSizeFields(std::vector<ConfigField>& fields) {
                                FieldRange{0, 1024}, HEADLIGHT_MEMBER(model.layers)));
   fields.push_back(NumberField({"heads", kSection, "Attention heads of each layer"},
                                FieldRange{1, 4096}, HEADLIGHT_MEMBER(model.heads)));
+  fields.push_back(NumberField({"kv-heads", kSection,
+                                "Key and value heads, each shared by a group of heads "
+                                "(grouped-query; 1: multi-query); must divide heads",
+                                "N|heads"},
+                               FieldRange{1, 4096}, HEADLIGHT_MEMBER(model.kv_heads),
+                               {{"heads", 0}}));
   fields.push_back(NumberField({"dim", kSection, "Features of a token"}, FieldRange{1, 1 << 16},
                                HEADLIGHT_MEMBER(model.dim)));
   fields.push_back(NumberField(
@@ -96,6 +103,12 @@ void AddModelSizeFields(std::vector<ConfigField>& fields) {
        "Features of a head; split: dim / heads, so that parameters do not grow with heads",
        "N|split"},
       FieldRange{1, 1 << 16}, HEADLIGHT_MEMBER(model.head_dim), {{"split", 0}}));
+  fields.push_back(NumberField({"qk-rank", kSection,
+                                "Features of a head's queries and keys, the rank of its scores; "
+                                "values keep head-dim",
+                                "N|head-dim"},
+                               FieldRange{1, 1 << 16}, HEADLIGHT_MEMBER(model.qk_rank),
+                               {{"head-dim", 0}}));
   fields.push_back(NumberField({"feed-forward", kSection, "Hidden features of a block", "N|4x"},
                                FieldRange{1, 1 << 20}, HEADLIGHT_MEMBER(model.feed_forward),
                                {{"4x", 0}}));
@@ -130,6 +143,20 @@ void AddModelFields(std::vector<ConfigField>& fields) {
                                HEADLIGHT_MEMBER(model.pooling)));
   fields.push_back(BooleanField({"causal", kSection, "Tokens attend to earlier ones only"},
                                 HEADLIGHT_MEMBER(model.causal)));
+  fields.push_back(
+      WindowField({"window", kSection,
+                   "Tokens attend to those at most so far away; LEFT,RIGHT (or LEFT:RIGHT): so far "
+                   "before and behind; with causal only before",
+                   "N|LEFT,RIGHT|off"},
+                  FieldRange{0, 1 << 20}, HEADLIGHT_MEMBER(model.window)));
+  fields.push_back(
+      ChoiceField({"attention", kSection,
+                   "How attention is computed: fused, or to compare with it naive "
+                   "(whole n x n matrices) or per-head (these, one head at a time)"},
+                  Named({AttentionImplementation::kFused, AttentionImplementation::kNaive,
+                         AttentionImplementation::kPerHead},
+                        name),
+                  HEADLIGHT_MEMBER(model.attention)));
   fields.push_back(BooleanField({"projection-bias", kSection, "Bias of query, key and value"},
                                 HEADLIGHT_MEMBER(model.projection_bias)));
   fields.push_back(BooleanField({"output-projection", kSection, "Projection after the heads"},

@@ -58,6 +58,37 @@ class Usage(Case):
     def test_zero_heads(self):
         self.train(USAGE, r"heads", "--heads", "0")
 
+    def test_key_value_heads_that_do_not_divide(self):
+        self.train(USAGE, r"kv-heads must divide heads 8: 3 does not; these do: 1, 2, 4, 8", "--heads", "8",
+                   "--kv-heads", "3")
+
+    def test_more_key_value_heads_than_heads(self):
+        self.train(USAGE, r"kv-heads must divide heads 2: 4 does not; these do: 1, 2", "--kv-heads", "4")
+
+    def test_zero_key_value_heads(self):
+        self.train(USAGE, r"kv-heads: must be a whole number from 1 to 4096, or heads, found '0'", "--kv-heads", "0")
+
+    def test_rank_of_zero(self):
+        self.train(USAGE, r"qk-rank: must be a whole number from 1 to 65536, or head-dim, found '0'", "--qk-rank", "0")
+
+    def test_windows_that_are_none(self):
+        for window in ("-1", "wide", "3,", "3,4,5", "3,-4", "2000000"):
+            self.train(USAGE, r"window: must be off, or one or two whole numbers from 0 to 1048576 .*found '"
+                       + re.escape(window) + "'", "--window=" + window)
+
+    def test_attention_of_no_kind(self):
+        self.train(USAGE, r"attention: must be one of fused, naive, per-head, found 'flash'", "--attention", "flash")
+
+    def test_vary_key_value_heads_that_do_not_divide(self):
+        out = self.folder / "c"
+        self.expect(USAGE, r"kv-heads must divide heads 2: 3 does not", "compare", "--data", self.data, "--out", out,
+                    "--vary", "kv-heads=2,3", *SMALL)
+        self.assertFalse(list(out.rglob("result.json")))  # refused before the first run
+
+    def test_vary_window_in_part_wrong(self):
+        self.expect(USAGE, r"window.*found 'x'", "compare", "--data", self.data, "--out", self.folder / "c", "--vary",
+                    "window=4,x", *SMALL)
+
     def test_negative_dim(self):
         self.train(USAGE, r"dim", "--dim=-4")
 
@@ -240,6 +271,21 @@ class Checkpoints(Case):
         config = directory / "config.toml"
         config.write_text(re.sub(r"(?m)^(dim\s*=\s*)16$", r"\g<1>32", config.read_text()))
         self.predict(directory, r"best\.safetensors.*config\.toml")
+
+    def test_of_other_key_value_heads_and_ranks(self):
+        for key, value in (("kv_heads", "1"), ("qk_rank", "3")):
+            directory = self.folder / key
+            shutil.copytree(self.run_directory, directory)
+            config = directory / "config.toml"
+            text = re.sub(rf"(?m)^{key}\s*=.*$", f"{key} = {value}", config.read_text())
+            self.assertIn(f"{key} = {value}\n", text)
+            config.write_text(text)
+            self.predict(directory, r"best\.safetensors: tensor encoder\.0\.attention\.\w+\.weight must be f32 .*found")
+
+    def test_resumed_with_another_attention(self):
+        for flags in (["--attention", "naive"], ["--window", "3"], ["--kv-heads", "1"]):
+            self.expect(USAGE, flags[0][2:], "train", "--data", self.data, "--out", self.run_directory, "--resume",
+                        *SMALL, *flags)
 
     def test_header_length_beyond_the_file(self):
         directory = self.copy_run()

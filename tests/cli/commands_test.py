@@ -7,6 +7,7 @@ import array
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -82,6 +83,57 @@ class Commands(ProgramTest):
                          [("split", "pre"), ("split", "post"), ("16", "pre"), ("16", "post")])
         self.assertGreater(table[2]["parameters"], table[0]["parameters"])
 
+    def test_compare_of_implementations_and_key_value_heads(self):
+        out = self.folder / "c"
+        table = json.loads(self.ok("compare", "--data", self.data, "--out", out, *SMALL, "--vary",
+                                   "attention=naive,per-head,fused", "--vary", "kv-heads=2,1", "--window", "6,3",
+                                   "--no-baseline", "--json"))
+        self.assertEqual([(row["attention"], row["kv-heads"]) for row in table],
+                         [(a, k) for a in ("naive", "per-head", "fused") for k in ("2", "1")])
+        for i in (2, 4):  # of the same key/value heads, up to rounding
+            for row, other in ((table[0], table[i]), (table[1], table[i + 1])):
+                self.assertEqual(row["parameters"], other["parameters"])
+                self.assertAlmostEqual(row["valid_loss"], other["valid_loss"], places=4)
+        # dim 16, two heads of 8: one key and one value head less are 2 x 8 x (16 + 1) parameters.
+        self.assertEqual(table[0]["parameters"] - table[1]["parameters"], 272)
+        peaks = {attention: json.loads((out / f"attention-{attention}_kv-heads-2_seed-1" / "result.json").read_text())
+                 ["measured"]["peak_bytes"]["activations"] for attention in ("naive", "per-head", "fused")}
+        self.assertGreater(min(peaks["naive"], peaks["per-head"]), peaks["fused"])  # the n x n matrices
+        page = (out / "report.html").read_text()
+        self.assertIn("per-head", page)
+        self.assertIn('window = \'6:3\'', (out / "attention-naive_kv-heads-2_seed-1" / "config.toml").read_text())
+
+    def test_every_attention_flag_in_every_command(self):
+        flags = ["--kv-heads", 1, "--qk-rank", 3, "--window", "2,1", "--positions", "relative"]
+        for attention in ("naive", "per-head", "fused"):
+            out = self.folder / attention
+            self.ok("train", "--data", self.data, "--out", out, *SMALL, *flags, "--attention", attention)
+            config = (out / "config.toml").read_text()
+            for line in ("kv_heads = 1", "qk_rank = 3", "window = '2:1'", f"attention = '{attention}'"):
+                self.assertIn(line + "\n", config)
+            self.assertEqual(json.loads(self.ok("eval", out, "--data", self.data, "--json"))["texts"], 40)
+            self.assertIn("label", json.loads(self.ok("predict", out, "bad awful word2", "--json")))
+            self.assertEqual(len(json.loads(self.ok("heads", out, "--json"))["heads"]), 2)
+            picture = json.loads(self.ok("show", out, "good fine word1 number 3 bad", "--format", "json"))
+            n = len(picture["tokens"])
+            for head in picture["weights"][0]:
+                flat = head if not isinstance(head[0], list) else [w for row in head for w in row]
+                for i in range(n):
+                    for j in range(n):
+                        self.assertEqual(flat[i * n + j] > 0, i - 2 <= j <= i + 1, (attention, i, j))
+
+    def test_runs_without_the_new_keys_are_what_they_were(self):
+        out = self.folder / "old"
+        self.ok("train", "--data", self.data, "--out", out, *SMALL)
+        config = out / "config.toml"
+        text = config.read_text()
+        for key in ("kv_heads", "qk_rank", "window", "attention"):
+            text = re.sub(rf"(?m)^{key} = .*\n", "", text)
+        before = self.ok("predict", out, "bad awful word2", "--json")
+        config.write_text(text)
+        self.assertEqual(self.ok("predict", out, "bad awful word2", "--json"), before)
+        self.ok("train", "--data", self.data, "--out", out, "--resume", *SMALL)
+
     def test_show_in_every_format_gives_the_same_bytes_twice(self):
         for kind, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("html", b"<!doctype html"),
                             ("csv", b"layer,head"), ("json", b"{"), ("npy", b"\x93NUMPY")):
@@ -137,6 +189,11 @@ class Commands(ProgramTest):
         result = json.loads(self.ok("profile", self.run_directory, "--profile-steps", 3, "--json", "--trace", trace))
         self.assertAlmostEqual(sum(row["share"] for row in result["training"][:-1]), 1, places=3)
         self.assertGreater(len(json.loads(trace.read_text())["traceEvents"]), 20)
+        self.assertRegex(result["attention"], r"^fused f32 ")
+
+    def test_profile_says_which_attention_it_measures(self):
+        text = self.ok("profile", "--data", self.data, *SMALL, "--attention", "per-head", "--profile-steps", 2).decode()
+        self.assertIn("attention: per-head f32\n", text)
 
     def test_bench_times_shapes_on_every_thread_count(self):
         result = json.loads(self.ok("bench", "--shape", "b2 h2 n9 d8 causal", "--shape", "n5 d8 f64", "--threads", "1,2",
@@ -191,7 +248,8 @@ class Commands(ProgramTest):
 
     def test_completions_are_made_from_the_flags(self):
         script = self.ok("completions", "bash").decode()
-        self.assertIn("--head-dim", script)
+        for flag in ("--head-dim", "--kv-heads", "--qk-rank", "--window", "--attention"):
+            self.assertIn(flag + " ", script)
         subprocess.run(["bash", "-n"], input=script.encode(), check=True)
 
 
@@ -234,6 +292,16 @@ class Interruption(ProgramTest):
         self.assertEqual(process.returncode, 130, message)
         self.assertTrue((out / "checkpoints" / "last.safetensors").exists())
         self.assertIn(b"resuming", message)
+
+    def test_threads_do_not_change_bits_of_any_attention(self):
+        for attention in ("naive", "per-head", "fused"):
+            seen = set()
+            for threads in (1, 2, 3):
+                out = self.folder / f"{attention}{threads}"
+                self.ok("train", "--data", self.data, "--out", out, *LONGER, "--threads", threads, "--attention",
+                        attention, "--kv-heads", 2, "--window", 5, "--positions", "relative", "--epochs", 1)
+                seen.add((out / "checkpoints" / "last.safetensors").read_bytes())
+            self.assertEqual(len(seen), 1, attention)
 
     def test_threads_do_not_change_bits(self):
         expected = self.reference()

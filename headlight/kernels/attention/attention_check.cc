@@ -238,12 +238,19 @@ DropoutStream::DropoutStream(const WeightDropout& dropout, int64_t sample_id, in
   key1 = stream[1];
 }
 
-bool DropoutKeepsWeight(const DropoutStream& stream, int64_t query, int64_t key) {
-  const PhiloxCounter draw = Philox({stream.key0, stream.key1}, {static_cast<uint32_t>(query / 8),
+uint32_t attention::DropoutKeptBits(const DropoutStream& stream, int64_t query_block, int64_t key) {
+  const PhiloxCounter draw = Philox({stream.key0, stream.key1}, {static_cast<uint32_t>(query_block),
                                                                  static_cast<uint32_t>(key), 0, 0});
-  const uint32_t word = draw[static_cast<size_t>(query % 4)];
-  const uint32_t bits = query % 8 < 4 ? word & 0xffffu : word >> 16;
-  return bits >= stream.threshold;
+  uint32_t bits = 0;
+  for (uint32_t word = 0; word < 4; ++word) {
+    if ((draw[word] & 0xffffu) >= stream.threshold) bits |= 1u << word;
+    if (draw[word] >> 16 >= stream.threshold) bits |= 16u << word;
+  }
+  return bits;
+}
+
+bool DropoutKeepsWeight(const DropoutStream& stream, int64_t query, int64_t key) {
+  return (attention::DropoutKeptBits(stream, query / 8, key) >> (query % 8) & 1u) != 0;
 }
 
 double DropoutFactor(const WeightDropout& dropout) {

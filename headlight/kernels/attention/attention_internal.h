@@ -32,6 +32,9 @@ inline Shape LseShape(const AttentionProblem& problem) {
   return {problem.heads, problem.query_tokens()};
 }
 
+// Bit q: whether query 8 * query_block + q keeps its weight of `key` (one Philox block).
+uint32_t DropoutKeptBits(const DropoutStream& stream, int64_t query_block, int64_t key);
+
 // All throw kShape or kUsage.
 void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,
                  const Shape& shape);

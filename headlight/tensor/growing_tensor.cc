@@ -1,4 +1,4 @@
-#include "headlight/nn/workspace.h"
+#include "headlight/tensor/growing_tensor.h"
 
 namespace headlight {
 
