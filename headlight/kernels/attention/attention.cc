@@ -12,13 +12,12 @@
 #include "headlight/base/threads.h"
 #include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_internal.h"
+#include "headlight/kernels/attention/attention_mask.h"
 
 namespace headlight {
 namespace {
 
 using namespace attention;
-
-constexpr int64_t kFar = int64_t{1} << 40;  // past every sequence's end
 
 Matrix HeadOf(const Tensor& tensor, int64_t first_token, int64_t head) {
   if (tensor.empty()) return {};
@@ -37,23 +36,6 @@ auto LseOf(T& lse, int64_t first_token, int64_t head) {
   return lse.template data<float>() + head * lse.stride(0) + first_token;
 }
 
-RowIntervals IntervalsOf(const AttentionProblem& problem, int64_t sequence) {
-  const Mask& mask = problem.mask;
-  const SequenceRange range = RangeOf(problem, sequence);
-  const int64_t shift = mask.causal == Mask::Causal::kAlignedToEnd ? range.keys - range.queries : 0;
-  RowIntervals intervals{-kFar, kFar, range.keys};
-  if (mask.causal != Mask::Causal::kNone) intervals.upper = shift + 1;
-  if (mask.window) {
-    // Sizes past every sequence's end would overflow the sums.
-    intervals.lower = shift - std::min(mask.window->left, kFar);
-    intervals.upper = std::min(intervals.upper, shift + std::min(mask.window->right, kFar) + 1);
-  }
-  if (!mask.key_lengths.empty()) {
-    intervals.limit = mask.key_lengths[static_cast<size_t>(sequence)];
-  }
-  return intervals;
-}
-
 RelativeTable TableOf(const Tensor& table, int64_t head) {
   if (table.empty()) return {};
   const int64_t table_head = table.size(0) == 1 ? 0 : head;
@@ -62,7 +44,7 @@ RelativeTable TableOf(const Tensor& table, int64_t head) {
 }
 
 HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& inputs,
-                      int64_t sequence, int64_t head) {
+                      const PreparedMask& mask, int64_t sequence, int64_t head) {
   const SequenceRange range = RangeOf(problem, sequence);
   const int64_t kv_head = head / (problem.heads / problem.kv_heads);
   HeadProblem made;
@@ -74,7 +56,7 @@ HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& in
   made.key = HeadOf(inputs.key, range.key_begin, kv_head);
   made.value = HeadOf(inputs.value, range.key_begin, kv_head);
   made.scale = static_cast<float>(problem.EffectiveScale());
-  made.intervals = IntervalsOf(problem, sequence);
+  made.intervals = mask.IntervalsOf(sequence);
   const View<const uint8_t>& keep = problem.mask.keep;
   if (keep.data != nullptr) {
     made.keep = {keep.data + sequence * keep.strides[0] + head * keep.strides[1], keep.strides[2],
@@ -116,19 +98,17 @@ enum class Split { kHeads, kHeadsAndQueries };
 
 // Shares of at least about `kSmallShare` scores, so that handing them out costs nothing, the
 // largest first, so that the last ones to end are small. How work is grouped changes no result.
-std::vector<Share> SplitIntoShares(const AttentionProblem& problem, int64_t heads, Split split) {
+std::vector<Share> SplitIntoShares(const AttentionProblem& problem, const PreparedMask& mask,
+                                   int64_t heads, Split split) {
   constexpr int64_t kSmallShare = 16384;
   std::vector<Share> shares;
   for (int64_t s = 0; s < problem.batch(); ++s) {
     const SequenceRange range = RangeOf(problem, s);
-    const RowIntervals intervals = IntervalsOf(problem, s);
     const int64_t query_rows = split == Split::kHeads ? std::max<int64_t>(range.queries, 1)
                                                       : QueryRowsOfShares(problem, range.queries);
     for (int64_t query = 0; query < std::max<int64_t>(range.queries, 1); query += query_rows) {
       const int64_t last = std::min(query + query_rows, range.queries);
-      const int64_t middle = (query + last) / 2;
-      const int64_t kept = std::max<int64_t>(intervals.End(middle) - intervals.Begin(middle), 1);
-      const int64_t work = std::max<int64_t>((last - query) * kept, 1);
+      const int64_t work = std::max<int64_t>(mask.KeptScores(s, query, last), 1);
       const int64_t together = std::clamp<int64_t>(kSmallShare / work, 1, heads);
       for (int64_t head = 0; head < heads; head += together) {
         const int64_t last_head = std::min(head + together, heads);
@@ -142,9 +122,9 @@ std::vector<Share> SplitIntoShares(const AttentionProblem& problem, int64_t head
 }
 
 void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs,
-                  AttentionOutputs& outputs, Tensor& lse) {
+                  const PreparedMask& mask, AttentionOutputs& outputs, Tensor& lse) {
   const std::vector<Share> shares =
-      SplitIntoShares(problem, problem.heads, Split::kHeadsAndQueries);
+      SplitIntoShares(problem, mask, problem.heads, Split::kHeadsAndQueries);
   std::vector<int64_t> replaced(shares.size(), 0);
   ParallelFor(static_cast<int64_t>(shares.size()), [&](int64_t number, int) {
     const Share& share = shares[static_cast<size_t>(number)];
@@ -156,7 +136,7 @@ void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs
       task.out = HeadOf(outputs.out, range.query_begin, head);
       if (!lse.empty()) task.lse = LseOf(lse, range.query_begin, head);
       replaced[static_cast<size_t>(number)] +=
-          FusedForward(ProblemOf(problem, inputs, share.sequence, head), task);
+          FusedForward(ProblemOf(problem, inputs, mask, share.sequence, head), task);
     }
   });
   for (int64_t count : replaced) outputs.replaced_scores += count;
@@ -205,13 +185,13 @@ std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, AttentionOutput
 }
 
 void ProbeFused(const AttentionProblem& problem, const AttentionInputs& inputs,
-                AttentionOutputs& outputs, Tensor& lse) {
+                const PreparedMask& mask, AttentionOutputs& outputs, Tensor& lse) {
   const std::vector<ProbeJob> jobs = ProbeJobs(problem, outputs);
   ParallelFor(static_cast<int64_t>(jobs.size()), [&](int64_t number, int) {
     const ProbeJob& job = jobs[static_cast<size_t>(number)];
     const SequenceRange range = RangeOf(problem, job.sequence);
     if (range.queries == 0) return;
-    const HeadProblem head = ProblemOf(problem, inputs, job.sequence, job.head);
+    const HeadProblem head = ProblemOf(problem, inputs, mask, job.sequence, job.head);
     ProbeTask task = job.task;
     task.lse = LseOf(lse, range.query_begin, job.head);
     for (task.begin = 0; task.begin < range.queries; task.begin = task.end) {
@@ -287,6 +267,7 @@ class TableGradients {
 struct BackwardOperands {
   const AttentionProblem& problem;
   const AttentionInputs& inputs;
+  const PreparedMask& mask;
   const AttentionOutputs& outputs;
   const Tensor& out_gradient;
   AttentionGradients& gradients;
@@ -301,13 +282,14 @@ void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_
   for (int64_t kv_head = share.first_head; kv_head < share.last_head; ++kv_head) {
     for (int64_t h = 0; h < group; ++h) {
       const int64_t head = kv_head * group + h;
-      heads[static_cast<size_t>(h)] = {ProblemOf(in.problem, in.inputs, share.sequence, head),
-                                       HeadOf(in.outputs.out, range.query_begin, head),
-                                       HeadOf(in.out_gradient, range.query_begin, head),
-                                       LseOf(in.outputs.lse, range.query_begin, head),
-                                       HeadOf(in.gradients.query, range.query_begin, head),
-                                       tables.Of(in.gradients.relative_keys, in_wave, head),
-                                       tables.Of(in.gradients.relative_values, in_wave, head)};
+      heads[static_cast<size_t>(h)] = {
+          ProblemOf(in.problem, in.inputs, in.mask, share.sequence, head),
+          HeadOf(in.outputs.out, range.query_begin, head),
+          HeadOf(in.out_gradient, range.query_begin, head),
+          LseOf(in.outputs.lse, range.query_begin, head),
+          HeadOf(in.gradients.query, range.query_begin, head),
+          tables.Of(in.gradients.relative_keys, in_wave, head),
+          tables.Of(in.gradients.relative_values, in_wave, head)};
     }
     FusedBackward({heads.data(), group, HeadOf(in.gradients.key, range.key_begin, kv_head),
                    HeadOf(in.gradients.value, range.key_begin, kv_head)});
@@ -317,7 +299,8 @@ void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_
 void BackwardFused(const BackwardOperands& in) {
   TableGradients tables(in.problem, in.gradients);
   const int64_t batch = in.problem.batch(), wave = tables.WaveOf(batch);
-  const std::vector<Share> shares = SplitIntoShares(in.problem, in.problem.kv_heads, Split::kHeads);
+  const std::vector<Share> shares =
+      SplitIntoShares(in.problem, in.mask, in.problem.kv_heads, Split::kHeads);
   for (int64_t begin = 0; begin < batch; begin += wave) {
     std::vector<Share> now;
     std::copy_if(shares.begin(), shares.end(), std::back_inserter(now), [&](const Share& share) {
@@ -387,8 +370,9 @@ void AttentionForward(const AttentionProblem& problem, const AttentionInputs& in
   if (lse.empty() && probed) {
     lse = Tensor::Uninitialized(LseShape(problem), DType::kF32, MemoryTag::kWorkspace);
   }
-  ForwardFused(problem, inputs, outputs, lse);
-  if (probed) ProbeFused(problem, inputs, outputs, lse);
+  const PreparedMask mask(problem);
+  ForwardFused(problem, inputs, mask, outputs, lse);
+  if (probed) ProbeFused(problem, inputs, mask, outputs, lse);
 }
 
 void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& inputs,
@@ -402,7 +386,7 @@ void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& i
     return AttentionBackwardReference(problem, inputs, out_gradient, gradients);
   }
   CheckGradients(problem, out_gradient, gradients);
-  BackwardFused({problem, inputs, outputs, out_gradient, gradients});
+  BackwardFused({problem, inputs, PreparedMask(problem), outputs, out_gradient, gradients});
 }
 
 }  // namespace headlight

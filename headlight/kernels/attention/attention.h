@@ -45,6 +45,11 @@ struct Mask {
   std::optional<Window> window;
   // Empty, or one per sequence, in [0, Lk]: keeps j < key_lengths[sequence].
   std::vector<int64_t> key_lengths;
+  // Documents: attention within segments of one row. Both empty, or one number per query token and
+  // one per key token, which never decrease inside a sequence: keeps the keys of the query's own
+  // number. Work is proportional to the kept keys, forward and backward.
+  std::vector<int32_t> query_documents;
+  std::vector<int32_t> key_documents;
   // data == nullptr: none. Else [batch, heads, query_len, key_len], non-zero keeps; the last two
   // sizes are at least the longest Lq and Lk. Any strides; stride 0 repeats one axis (one mask for
   // all heads). Not owned.

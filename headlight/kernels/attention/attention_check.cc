@@ -23,6 +23,26 @@ int64_t LongestOf(const std::vector<int64_t>& offsets) {
   return longest;
 }
 
+void CheckDocuments(const char* name, const std::vector<int32_t>& documents,
+                    const std::vector<int64_t>& offsets) {
+  if (static_cast<int64_t>(documents.size()) != offsets.back()) {
+    throw Error(ErrorKind::kShape,
+                "attention: {} must be {} (one per token, for queries and keys), found {}", name,
+                offsets.back(), documents.size());
+  }
+  for (size_t s = 1; s < offsets.size(); ++s) {
+    const auto begin = documents.begin() + offsets[s - 1], end = documents.begin() + offsets[s];
+    const auto decreases = std::is_sorted_until(begin, end);
+    if (decreases != end) {
+      throw Error(
+          ErrorKind::kShape,
+          "attention: {} must not decrease inside a sequence, found {} after {} in sequence "
+          "{}",
+          name, *decreases, *(decreases - 1), s - 1);
+    }
+  }
+}
+
 void CheckMask(const AttentionProblem& problem) {
   const Mask& mask = problem.mask;
   if (mask.window && (mask.window->left < 0 || mask.window->right < 0)) {
@@ -40,6 +60,10 @@ void CheckMask(const AttentionProblem& problem) {
       throw Error(ErrorKind::kShape, "attention: key length of sequence {} must be 0..{}, found {}",
                   s, keys, mask.key_lengths[s]);
     }
+  }
+  if (!mask.query_documents.empty() || !mask.key_documents.empty()) {
+    CheckDocuments("query_documents", mask.query_documents, problem.query_offsets);
+    CheckDocuments("key_documents", mask.key_documents, problem.key_offsets);
   }
   if (mask.keep.data == nullptr) return;
   const Shape& shape = mask.keep.shape;

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "headlight/base/clock.h"
 #include "headlight/base/cpu.h"
+#include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_test-inl.h"
 #include "hwy/targets.h"
 
@@ -120,6 +123,42 @@ inline std::string CompareWithReference(const Case& made, const Results& got, co
                        want.outputs.replaced_scores);
   }
   return "";
+}
+
+// The fused kernels run, and agree with the reference on every ISA.
+inline void ExpectLikeReference(const Case& made) {
+  ASSERT_TRUE(PlanAttention(made.problem).refusals.empty())
+      << PlanAttention(made.problem).ToString();
+  const Results want = RunReference(made);
+  OnEveryIsa([&] {
+    EXPECT_EQ(CompareWithReference(made, RunFused(made), want), "")
+        << "strips of " << attention::FusedStripRows() << " queries";
+  });
+}
+
+// Seconds of the fastest of five runs, forward or backward.
+inline double BestSeconds(const Case& made, bool backward) {
+  Results results{MakeOutputs(made), MakeGradients(made)};
+  AttentionForward(made.problem, made.inputs, results.outputs);
+  double seconds = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < 5; ++run) {
+    const double start = MonotonicSeconds();
+    if (backward) {
+      AttentionBackward(made.problem, made.inputs, results.outputs, made.out_gradient,
+                        results.gradients);
+    } else {
+      AttentionForward(made.problem, made.inputs, results.outputs);
+    }
+    seconds = std::min(seconds, MonotonicSeconds() - start);
+  }
+  return seconds;
+}
+
+inline bool SameBits(const Results& a, const Results& b) {
+  return SameBits(a.outputs.out, b.outputs.out) && SameBits(a.outputs.lse, b.outputs.lse) &&
+         SameBits(a.gradients.query, b.gradients.query) &&
+         SameBits(a.gradients.key, b.gradients.key) &&
+         SameBits(a.gradients.value, b.gradients.value);
 }
 
 }  // namespace headlight::attention_test

@@ -26,15 +26,23 @@ struct MutableMatrix {
   float* row(int64_t i) const { return data + i * row_stride; }
 };
 
-// Causal, window and key lengths keep one interval of keys per query, and its two ends never
-// decrease from query to query.
+// Causal, window, key lengths and documents keep one interval of keys per query, and its two ends
+// never decrease from query to query. Begin may be past End: nothing is kept.
 struct RowIntervals {
   int64_t lower = 0;  // query i keeps from i + lower
   int64_t upper = 0;  // to i + upper, exclusive
   int64_t limit = 0;  // and of these the first `limit` keys
+  // And of these the keys of its document, [begins[i], ends[i]); nullptr: no documents.
+  const int32_t *begins = nullptr, *ends = nullptr;
 
-  int64_t Begin(int64_t i) const { return std::clamp<int64_t>(i + lower, 0, limit); }
-  int64_t End(int64_t i) const { return std::clamp<int64_t>(i + upper, 0, limit); }
+  int64_t Begin(int64_t i) const {
+    const int64_t begin = std::clamp<int64_t>(i + lower, 0, limit);
+    return begins == nullptr ? begin : std::max<int64_t>(begin, begins[i]);
+  }
+  int64_t End(int64_t i) const {
+    const int64_t end = std::clamp<int64_t>(i + upper, 0, limit);
+    return ends == nullptr ? end : std::min<int64_t>(end, ends[i]);
+  }
 };
 
 // A keep matrix of one head; data == nullptr: none.

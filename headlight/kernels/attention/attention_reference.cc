@@ -35,6 +35,11 @@ bool Keeps(const AttentionProblem& problem, int64_t sequence, int64_t head, int6
   if (!mask.key_lengths.empty() && key >= mask.key_lengths[static_cast<size_t>(sequence)]) {
     return false;
   }
+  if (!mask.query_documents.empty() &&
+      mask.query_documents[static_cast<size_t>(range.query_begin + query)] !=
+          mask.key_documents[static_cast<size_t>(range.key_begin + key)]) {
+    return false;
+  }
   return mask.keep.data == nullptr || mask.keep(sequence, head, query, key) != 0;
 }
 

@@ -63,6 +63,14 @@ inline Tensor NormalTensor(const Shape& shape, DType dtype, uint64_t seed, uint6
   return tensor;
 }
 
+// Lengths about the widths of vectors (1, 8, 16), panels (16, 32) and tiles (3, 4, 6, 8).
+inline std::vector<Lengths> AwkwardLengths() {
+  std::vector<Lengths> lengths;
+  for (int64_t n : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61}) lengths.push_back({n, n});
+  lengths.insert(lengths.end(), {{1, 33}, {33, 1}, {7, 64}, {50, 13}});
+  return lengths;
+}
+
 inline Options F32(std::vector<Lengths> lengths, int64_t dim = 8) {
   Options options;
   options.lengths = std::move(lengths);
@@ -131,6 +139,31 @@ inline void AddKeep(Case& made, double share, uint64_t seed) {
   RandomStream random(seed, 9);
   for (uint8_t& keep : made.keep) keep = random.Uniform() < share ? 1 : 0;
   made.problem.mask.keep = {made.keep.data(), shape, ContiguousStrides(shape)};
+}
+
+// Cuts each sequence into `documents` segments at random places; some may have no query or no key.
+inline void AddDocuments(Case& made, int64_t documents, uint64_t seed) {
+  RandomStream random(seed, 10);
+  Mask& mask = made.problem.mask;
+  const auto cut = [&](const std::vector<int64_t>& offsets, std::vector<int32_t>& numbers) {
+    numbers.clear();
+    for (size_t s = 1; s < offsets.size(); ++s) {
+      std::vector<int32_t> sorted;
+      for (int64_t i = offsets[s - 1]; i < offsets[s]; ++i) {
+        // Numbers need not begin at 0 nor be adjacent.
+        sorted.push_back(static_cast<int32_t>(
+            3 * std::floor(random.Uniform() * static_cast<double>(documents)) - 4));
+      }
+      std::sort(sorted.begin(), sorted.end());
+      numbers.insert(numbers.end(), sorted.begin(), sorted.end());
+    }
+  };
+  cut(made.problem.query_offsets, mask.query_documents);
+  if (made.problem.query_offsets == made.problem.key_offsets) {
+    mask.key_documents = mask.query_documents;
+  } else {
+    cut(made.problem.key_offsets, mask.key_documents);
+  }
 }
 
 inline AttentionGradients MakeGradients(const Case& made) {
