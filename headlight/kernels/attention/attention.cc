@@ -43,6 +43,31 @@ RelativeTable TableOf(const Tensor& table, int64_t head) {
           (table.size(1) + 1) / 2};
 }
 
+// [queries, keys] of one head of a tensor [batch, heads, query_len, key_len].
+template <typename M, typename T>
+M ScoresOf(T& tensor, int64_t sequence, int64_t head) {
+  if (tensor.empty()) return {};
+  return {tensor.template data<float>() + sequence * tensor.stride(0) + head * tensor.stride(1),
+          tensor.stride(2), tensor.stride(3)};
+}
+
+ScoreModifier ModifierOf(const AttentionProblem& problem, int64_t sequence, int64_t head) {
+  const double scale = problem.EffectiveScale();
+  ScoreModifier modifier;
+  if (problem.softcap) {
+    modifier.softcap_in = static_cast<float>(scale / *problem.softcap);
+    modifier.softcap_out = static_cast<float>(*problem.softcap / scale);
+  }
+  const Bias& bias = problem.bias;
+  if (!bias.alibi_slopes.empty()) {
+    modifier.alibi = static_cast<float>(-bias.alibi_slopes[static_cast<size_t>(head)] / scale);
+    modifier.shift = PlaceShift(problem, RangeOf(problem, sequence));
+  }
+  modifier.additive = ScoresOf<Matrix>(bias.additive, sequence, head);
+  modifier.bias_factor = static_cast<float>(1 / scale);
+  return modifier;
+}
+
 HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& inputs,
                       const PreparedMask& mask, int64_t sequence, int64_t head) {
   const SequenceRange range = RangeOf(problem, sequence);
@@ -62,6 +87,7 @@ HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& in
     made.keep = {keep.data + sequence * keep.strides[0] + head * keep.strides[1], keep.strides[2],
                  keep.strides[3]};
   }
+  made.modifier = ModifierOf(problem, sequence, head);
   made.relative_keys = TableOf(problem.relative.keys, head);
   made.relative_values = TableOf(problem.relative.values, head);
   if (problem.dropout.rate > 0) {
@@ -289,7 +315,8 @@ void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_
           LseOf(in.outputs.lse, range.query_begin, head),
           HeadOf(in.gradients.query, range.query_begin, head),
           tables.Of(in.gradients.relative_keys, in_wave, head),
-          tables.Of(in.gradients.relative_values, in_wave, head)};
+          tables.Of(in.gradients.relative_values, in_wave, head),
+          ScoresOf<MutableMatrix>(in.gradients.bias, share.sequence, head)};
     }
     FusedBackward({heads.data(), group, HeadOf(in.gradients.key, range.key_begin, kv_head),
                    HeadOf(in.gradients.value, range.key_begin, kv_head)});
@@ -297,6 +324,7 @@ void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_
 }
 
 void BackwardFused(const BackwardOperands& in) {
+  ZeroBiasGradient(in.gradients);
   TableGradients tables(in.problem, in.gradients);
   const int64_t batch = in.problem.batch(), wave = tables.WaveOf(batch);
   const std::vector<Share> shares =
@@ -320,6 +348,13 @@ std::string FusedRefusal(const AttentionProblem& problem) {
   if (!(static_cast<float>(problem.EffectiveScale()) > 0)) {
     return fmt::format("scale is {}, must be positive", problem.EffectiveScale());
   }
+  const auto extreme = [](double value) { return value < 1e-15 || value > 1e15; };
+  const bool modified =
+      problem.softcap || !problem.bias.alibi_slopes.empty() || !problem.bias.additive.empty();
+  if (modified && (extreme(problem.EffectiveScale()) || extreme(problem.softcap.value_or(1)))) {
+    return fmt::format("scale is {} and softcap {}, must be in 1e-15..1e15 with softcap or bias",
+                       problem.EffectiveScale(), problem.softcap.value_or(1));
+  }
   if (problem.head_dim > 256 || problem.value_dim > 256) {
     return fmt::format("head_dim is {} and value_dim {}, must be at most 256", problem.head_dim,
                        problem.value_dim);
@@ -330,6 +365,28 @@ std::string FusedRefusal(const AttentionProblem& problem) {
   return "";
 }
 
+// What acts on a tile of scores, in the order of attention.h.
+std::vector<std::string> ModifiersOf(const AttentionProblem& problem) {
+  const Mask& mask = problem.mask;
+  std::vector<std::string> names;
+  const auto add = [&](bool there, const char* name) {
+    if (there) names.push_back(name);
+  };
+  add(!problem.relative.keys.empty(), "relative keys");
+  add(problem.softcap.has_value(), "softcap");
+  add(!problem.bias.alibi_slopes.empty(), "ALiBi");
+  add(!problem.bias.additive.empty(), "additive bias");
+  add(mask.causal == Mask::Causal::kAlignedToStart, "causal from the start");
+  add(mask.causal == Mask::Causal::kAlignedToEnd, "causal to the end");
+  add(mask.window.has_value(), "window");
+  add(!mask.key_lengths.empty(), "key lengths");
+  add(!mask.query_documents.empty(), "documents");
+  add(mask.keep.data != nullptr, "keep matrix");
+  add(problem.nonfinite == NonFiniteScores::kReplaceByZero, "non-finite scores replaced");
+  add(problem.dropout.rate > 0, "dropout");
+  return names;
+}
+
 }  // namespace
 
 std::string AttentionPlan::ToString() const {
@@ -337,6 +394,9 @@ std::string AttentionPlan::ToString() const {
   if (query_rows > 0) {
     text += fmt::format(", strips of {} queries, blocks of {} queries and {} keys", query_rows,
                         query_block, key_block);
+  }
+  for (size_t i = 0; i < modifiers.size(); ++i) {
+    text += (i == 0 ? "; with " : ", ") + modifiers[i];
   }
   for (const std::string& refusal : refusals) text += "\n  not " + refusal;
   return text;
@@ -346,6 +406,7 @@ AttentionPlan PlanAttention(const AttentionProblem& problem) {
   CheckAttentionProblem(problem);
   const Isa isa = SelectedIsa();
   AttentionPlan plan;
+  plan.modifiers = ModifiersOf(problem);
   const std::string refusal = FusedRefusal(problem);
   if (refusal.empty()) {
     plan.kernel = fmt::format("fused f32 {}", IsaName(isa));

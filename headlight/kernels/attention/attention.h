@@ -1,6 +1,6 @@
 // Multi-head attention on ragged batches: exact, deterministic, never an n x n matrix in memory.
 //
-//   score(i, j)  = scale * (q_i . k_j + q_i . relative_key[j - i])
+//   score(i, j)  = softcap(scale * (q_i . k_j + q_i . relative_key[j - i])) + bias(i, j)
 //   weight(i, :) = softmax over the keys that the mask keeps
 //   out(i)       = sum_j dropout(weight(i, j)) * (v_j + relative_value[j - i])
 //
@@ -64,6 +64,20 @@ struct RelativePositions {
   Tensor values;
 };
 
+// What is added to a score after softcap and before the mask; both parts may be there.
+struct Bias {
+  // ALiBi (Press et al. 2022, "Train short, test long"): -slope[head] * |j - i|, where i counts as
+  // for Mask::Window. Empty, or one per head, finite; AlibiSlopes gives the paper's.
+  std::vector<double> alibi_slopes;
+  // Empty: none. Else [batch, heads, query_len, key_len] of the problem's dtype; the last two sizes
+  // are at least the longest Lq and Lk. Any strides; Tensor::Repeat gives an axis of stride 0 (one
+  // bias for all heads). -inf masks, as a keep matrix does.
+  Tensor additive;
+};
+// 2^(-8 (h + 1) / heads) for head h when heads is a power of two; else those of the next lower
+// power of two, and then every other one of twice that power (the paper's reference code).
+std::vector<double> AlibiSlopes(int64_t heads);
+
 // Dropout on weights: each is dropped with probability `rate` (rounded to 1/65536), the others are
 // divided by 1 - rate. The draw is a pure function of (seed, layer, step, sample id, head, query,
 // key) (DropoutKeepsWeight below), so it depends on no batch slot. rate 0 is bitwise no dropout.
@@ -75,7 +89,7 @@ struct WeightDropout {
   std::vector<int64_t> sample_ids;  // one per sequence; needed when rate > 0
 };
 
-// What becomes of a non-finite score that is not masked.
+// What becomes of a non-finite score (after softcap and bias) that is not masked.
 enum class NonFiniteScores {
   kPropagate,      // the row comes out as NaN
   kReplaceByZero,  // the score counts as 0, passes no gradient, and is counted
@@ -91,6 +105,9 @@ struct AttentionProblem {
   int64_t value_dim = 0;
   DType dtype = DType::kF32;    // of every tensor; f32 or f64
   std::optional<double> scale;  // 1 / sqrt(head_dim) unless given; finite
+  // score = softcap * tanh(score / softcap); none unless given; positive and finite.
+  std::optional<double> softcap;
+  Bias bias;
   Mask mask;
   RelativePositions relative;
   WeightDropout dropout;
@@ -148,6 +165,9 @@ struct AttentionGradients {
   Tensor value;
   Tensor relative_keys;    // shape of the table; added to, in the order of sequences and heads.
   Tensor relative_values;  // Empty: unwanted
+  // Of bias.additive, [batch, heads, query_len, key_len] of at least the longest Lq and Lk, any
+  // strides; overwritten, 0 where a key is masked. Not summed over axes that the bias repeats.
+  Tensor bias = {};  // Empty: unwanted
 };
 
 // `outputs` are those of the forward pass of the same problem and inputs (out and lse are read).
@@ -165,11 +185,12 @@ void AttentionBackwardReference(const AttentionProblem& problem, const Attention
 
 // Which kernel runs, and why each better one does not.
 struct AttentionPlan {
-  std::string kernel;                 // "fused f32 avx512", "reference f64"
-  int64_t query_rows = 0;             // rows of a register tile
-  int64_t query_block = 0;            // rows of a block of the backward pass
-  int64_t key_block = 0;              // keys between two rescalings of the online softmax
-  std::vector<std::string> refusals;  // "fused f32: dtype is f64"
+  std::string kernel;                  // "fused f32 avx512", "reference f64"
+  int64_t query_rows = 0;              // rows of a register tile
+  int64_t query_block = 0;             // rows of a block of the backward pass
+  int64_t key_block = 0;               // keys between two rescalings of the online softmax
+  std::vector<std::string> modifiers;  // what acts on a tile of scores: "causal", "softcap"
+  std::vector<std::string> refusals;   // "fused f32: dtype is f64"
 
   std::string ToString() const;
 };

@@ -23,6 +23,16 @@ int64_t LongestOf(const std::vector<int64_t>& offsets) {
   return longest;
 }
 
+// [batch, heads, query_len, key_len] of at least the longest lengths.
+void CheckScoreTensor(const AttentionProblem& problem, const char* name, const Shape& shape) {
+  const int64_t queries = LongestOf(problem.query_offsets), keys = LongestOf(problem.key_offsets);
+  if (shape.rank() != 4 || shape[0] != problem.batch() || shape[1] != problem.heads ||
+      shape[2] < queries || shape[3] < keys) {
+    throw Error(ErrorKind::kShape, "attention: {} must be [{}, {}, >= {}, >= {}], found {}", name,
+                problem.batch(), problem.heads, queries, keys, shape.ToString());
+  }
+}
+
 void CheckDocuments(const char* name, const std::vector<int32_t>& documents,
                     const std::vector<int64_t>& offsets) {
   if (static_cast<int64_t>(documents.size()) != offsets.back()) {
@@ -66,13 +76,7 @@ void CheckMask(const AttentionProblem& problem) {
     CheckDocuments("key_documents", mask.key_documents, problem.key_offsets);
   }
   if (mask.keep.data == nullptr) return;
-  const Shape& shape = mask.keep.shape;
-  if (shape.rank() != 4 || shape[0] != problem.batch() || shape[1] != problem.heads ||
-      shape[2] < LongestOf(problem.query_offsets) || shape[3] < LongestOf(problem.key_offsets)) {
-    throw Error(ErrorKind::kShape, "attention: keep must be [{}, {}, >= {}, >= {}], found {}",
-                problem.batch(), problem.heads, LongestOf(problem.query_offsets),
-                LongestOf(problem.key_offsets), shape.ToString());
-  }
+  CheckScoreTensor(problem, "keep", mask.keep.shape);
 }
 
 void CheckTable(const AttentionProblem& problem, const char* name, const Tensor& table,
@@ -88,6 +92,30 @@ void CheckTable(const AttentionProblem& problem, const char* name, const Tensor&
   if (table.dtype() != problem.dtype) {
     throw Error(ErrorKind::kShape, "attention: {} must be {}, found {}", name,
                 DTypeName(problem.dtype), DTypeName(table.dtype()));
+  }
+}
+
+void CheckBias(const AttentionProblem& problem) {
+  if (problem.softcap && !(*problem.softcap > 0 && std::isfinite(*problem.softcap))) {
+    throw Error(ErrorKind::kUsage, "attention: softcap must be positive and finite, found {}",
+                *problem.softcap);
+  }
+  const Bias& bias = problem.bias;
+  if (!bias.alibi_slopes.empty() &&
+      static_cast<int64_t>(bias.alibi_slopes.size()) != problem.heads) {
+    throw Error(ErrorKind::kShape, "attention: alibi_slopes must be {} (one per head), found {}",
+                problem.heads, bias.alibi_slopes.size());
+  }
+  for (double slope : bias.alibi_slopes) {
+    if (!std::isfinite(slope)) {
+      throw Error(ErrorKind::kUsage, "attention: alibi_slopes must be finite, found {}", slope);
+    }
+  }
+  if (bias.additive.empty()) return;
+  CheckScoreTensor(problem, "bias", bias.additive.shape());
+  if (bias.additive.dtype() != problem.dtype) {
+    throw Error(ErrorKind::kShape, "attention: bias must be {}, found {}", DTypeName(problem.dtype),
+                DTypeName(bias.additive.dtype()));
   }
 }
 
@@ -141,7 +169,24 @@ void CheckAttentionProblem(const AttentionProblem& problem) {
   CheckMask(problem);
   CheckTable(problem, "relative keys", problem.relative.keys, problem.head_dim);
   CheckTable(problem, "relative values", problem.relative.values, problem.value_dim);
+  CheckBias(problem);
   CheckDropout(problem);
+}
+
+std::vector<double> AlibiSlopes(int64_t heads) {
+  if (heads < 1) {
+    throw Error(ErrorKind::kUsage, "attention: ALiBi needs at least 1 head, found {}", heads);
+  }
+  int64_t power = 1;
+  while (power * 2 <= heads) power *= 2;
+  std::vector<double> slopes;
+  for (int64_t h = 0; h < power; ++h) {
+    slopes.push_back(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(power)));
+  }
+  for (int64_t h = 0; static_cast<int64_t>(slopes.size()) < heads; h += 2) {
+    slopes.push_back(std::exp2(-4.0 * static_cast<double>(h + 1) / static_cast<double>(power)));
+  }
+  return slopes;
 }
 
 namespace attention {
@@ -228,6 +273,27 @@ void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
                      gradients.relative_keys);
   CheckTableGradient(problem, "relative values gradient", problem.relative.values,
                      gradients.relative_values);
+  if (gradients.bias.empty()) return;
+  if (problem.bias.additive.empty()) {
+    throw Error(ErrorKind::kUsage, "attention: bias gradient: the problem has no additive bias");
+  }
+  CheckScoreTensor(problem, "bias gradient", gradients.bias.shape());
+  CheckTensor(problem, "bias gradient", gradients.bias, gradients.bias.shape());
+}
+
+void ZeroBiasGradient(AttentionGradients& gradients) {
+  Tensor& bias = gradients.bias;
+  if (bias.empty()) return;
+  DispatchFloat(bias.dtype(), [&]<typename T>() {
+    const View<T> view = bias.view<T>();
+    for (int64_t s = 0; s < view.size(0); ++s) {
+      for (int64_t h = 0; h < view.size(1); ++h) {
+        for (int64_t i = 0; i < view.size(2); ++i) {
+          for (int64_t j = 0; j < view.size(3); ++j) view(s, h, i, j) = 0;
+        }
+      }
+    }
+  });
 }
 
 void CheckTableGradient(const AttentionProblem& problem, const char* name, const Tensor& table,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "headlight/kernels/attention/attention.h"
 
@@ -55,6 +56,19 @@ struct KeepRows {
   }
 };
 
+// What acts on the scores of one head after their product: softcap, then bias. A strip holds scores
+// before `scale`, and so do these constants: where an additive bias is 0, no bit changes.
+struct ScoreModifier {
+  float softcap_in = 0;  // score = softcap_out * tanh(softcap_in * score); 0: none
+  float softcap_out = 0;
+  float alibi = 0;  // times |j - (i + shift)|: -slope / scale
+  int64_t shift = 0;
+  Matrix additive;        // [queries, keys], times bias_factor, -inf masks; data == nullptr: none
+  float bias_factor = 1;  // 1 / scale
+
+  bool any() const { return softcap_in != 0 || alibi != 0 || additive.data != nullptr; }
+};
+
 // A table of relative positions of one head, rows -(longest - 1) to longest - 1.
 struct RelativeTable {
   Matrix rows;  // data == nullptr: none
@@ -71,6 +85,7 @@ struct HeadProblem {
   float scale = 1;
   RowIntervals intervals;
   KeepRows keep;
+  ScoreModifier modifier;
   RelativeTable relative_keys, relative_values;
   bool drops = false;
   DropoutStream dropout{WeightDropout{}, 0, 0};
@@ -78,7 +93,13 @@ struct HeadProblem {
   bool replaces_nonfinite = false;
 
   bool Keeps(int64_t i, int64_t j) const {
-    return j >= intervals.Begin(i) && j < intervals.End(i) && keep.Keeps(i, j);
+    return j >= intervals.Begin(i) && j < intervals.End(i) && keep.Keeps(i, j) &&
+           (modifier.additive.data == nullptr ||
+            modifier.additive.at(i, j) != -std::numeric_limits<float>::infinity());
+  }
+  // Any key may be masked, or its score replaced, wherever it lies in its row's interval.
+  bool ChecksEveryScore() const {
+    return keep.data != nullptr || modifier.additive.data != nullptr || replaces_nonfinite;
   }
   bool Drops(int64_t i, int64_t j) const { return drops && !DropoutKeepsWeight(dropout, i, j); }
 };
@@ -123,6 +144,7 @@ struct BackwardHead {
   MutableMatrix query_gradient;
   // Tables of this head and sequence, added to; data == nullptr: unwanted.
   MutableMatrix relative_key_gradient, relative_value_gradient;
+  MutableMatrix bias_gradient;  // [queries, keys] of 0; data == nullptr: unwanted
 };
 // All query heads of one key/value head of one sequence.
 struct BackwardTask {

@@ -24,21 +24,17 @@ inline void ExpectGradient(const Case& made, Tensor& operand, const Tensor& grad
                            const char* name) {
   if (operand.empty()) return;
   const double step = 1e-5;
-  const View<double> values = operand.view<double>();
-  const View<const double> analytic = gradient.view<double>();
-  for (int64_t i = 0; i < values.size(0); ++i) {
-    for (int64_t j = 0; j < values.size(1); ++j) {
-      for (int64_t k = 0; k < values.size(2); ++k) {
-        const double kept = values(i, j, k);
-        values(i, j, k) = kept + step;
-        const double above = Loss(made);
-        values(i, j, k) = kept - step;
-        const double below = Loss(made);
-        values(i, j, k) = kept;
-        ASSERT_NEAR(analytic(i, j, k), (above - below) / (2 * step), 1e-7)
-            << name << " at " << i << ", " << j << ", " << k;
-      }
-    }
+  const std::vector<double> analytic = Values(gradient);
+  ASSERT_TRUE(operand.IsContiguous());
+  double* values = operand.data<double>();
+  for (size_t i = 0; i < analytic.size(); ++i) {
+    const double kept = values[i];
+    values[i] = kept + step;
+    const double above = Loss(made);
+    values[i] = kept - step;
+    const double below = Loss(made);
+    values[i] = kept;
+    ASSERT_NEAR(analytic[i], (above - below) / (2 * step), 1e-7) << name << " at " << i;
   }
 }
 
@@ -53,6 +49,7 @@ inline void ExpectAllGradients(Case made) {
   ExpectGradient(made, made.inputs.value, gradients.value, "value");
   ExpectGradient(made, made.problem.relative.keys, gradients.relative_keys, "relative keys");
   ExpectGradient(made, made.problem.relative.values, gradients.relative_values, "relative values");
+  ExpectGradient(made, made.problem.bias.additive, gradients.bias, "bias");
   SetNumThreads(threads);
 }
 

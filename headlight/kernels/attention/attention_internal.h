@@ -16,6 +16,11 @@ inline SequenceRange RangeOf(const AttentionProblem& problem, int64_t sequence) 
           problem.key_offsets[s], problem.key_offsets[s + 1] - problem.key_offsets[s]};
 }
 
+// Windows and ALiBi count query i as i + PlaceShift.
+inline int64_t PlaceShift(const AttentionProblem& problem, const SequenceRange& range) {
+  return problem.mask.causal == Mask::Causal::kAlignedToEnd ? range.keys - range.queries : 0;
+}
+
 inline Shape QueryShape(const AttentionProblem& problem) {
   return {problem.query_tokens(), problem.heads, problem.head_dim};
 }
@@ -42,6 +47,8 @@ void PrepareOutputs(const AttentionProblem& problem, AttentionOutputs& outputs);
 void PrepareStatistics(const AttentionProblem& problem, HeadStatistics& statistics);
 void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
                     const AttentionGradients& gradients);
+// Fills the bias gradient, if wanted, with 0: what is masked is not visited.
+void ZeroBiasGradient(AttentionGradients& gradients);
 void CheckTableGradient(const AttentionProblem& problem, const char* name, const Tensor& table,
                         const Tensor& gradient);
 

@@ -36,7 +36,7 @@ PreparedMask::PreparedMask(const AttentionProblem& problem) : problem_(problem) 
 RowIntervals PreparedMask::IntervalsOf(int64_t sequence) const {
   const Mask& mask = problem_.mask;
   const SequenceRange range = RangeOf(problem_, sequence);
-  const int64_t shift = mask.causal == Mask::Causal::kAlignedToEnd ? range.keys - range.queries : 0;
+  const int64_t shift = PlaceShift(problem_, range);
   RowIntervals intervals{-kFar, kFar, range.keys};
   if (mask.causal != Mask::Causal::kNone) intervals.upper = shift + 1;
   if (mask.window) {

@@ -43,6 +43,14 @@ bool Keeps(const AttentionProblem& problem, int64_t sequence, int64_t head, int6
   return mask.keep.data == nullptr || mask.keep(sequence, head, query, key) != 0;
 }
 
+// Whether an additive bias masks.
+template <typename T>
+bool BiasKeeps(const View<const T>& bias, int64_t sequence, int64_t head, int64_t query,
+               int64_t key) {
+  return bias.data == nullptr ||
+         bias(sequence, head, query, key) != -std::numeric_limits<T>::infinity();
+}
+
 // The tensors of a problem, typed, with the tables as pointers.
 template <typename T>
 struct Operands {
@@ -55,6 +63,7 @@ struct Operands {
         group(p.heads / p.kv_heads) {
     if (!p.relative.keys.empty()) relative_keys = p.relative.keys.view<T>();
     if (!p.relative.values.empty()) relative_values = p.relative.values.view<T>();
+    if (!p.bias.additive.empty()) bias = p.bias.additive.view<T>();
   }
 
   static int64_t TableHead(const View<const T>& table, int64_t head) {
@@ -64,6 +73,7 @@ struct Operands {
   const AttentionProblem& problem;
   View<const T> query, key, value;
   View<const T> relative_keys, relative_values;  // data == nullptr: none
+  View<const T> bias;                            // the same
   double scale;
   int64_t group;
 };
@@ -73,6 +83,7 @@ struct Row {
   std::vector<uint8_t> kept;      // 1: a key that counts
   std::vector<uint8_t> replaced;  // 1: its score was non-finite and counts as 0
   std::vector<double> weight;     // 0 where not kept
+  std::vector<double> slope;      // d softcap / d score
   std::vector<double> factor;     // of dropout: 0, or 1 / (1 - rate)
   double lse = -kInfinity;
   int64_t replaced_count = 0;
@@ -94,6 +105,24 @@ double Score(const Operands<T>& in, const SequenceRange& range, int64_t head, in
   return in.scale * sum;
 }
 
+double Softcap(const AttentionProblem& problem, double score) {
+  return problem.softcap ? *problem.softcap * std::tanh(score / *problem.softcap) : score;
+}
+
+template <typename T>
+double BiasAt(const Operands<T>& in, int64_t sequence, int64_t head, int64_t i, int64_t j) {
+  double sum = 0;
+  const std::vector<double>& slopes = in.problem.bias.alibi_slopes;
+  if (!slopes.empty()) {
+    const SequenceRange range = RangeOf(in.problem, sequence);
+    const bool to_end = in.problem.mask.causal == Mask::Causal::kAlignedToEnd;
+    const int64_t place = to_end ? i + range.keys - range.queries : i;
+    sum -= slopes[static_cast<size_t>(head)] * static_cast<double>(std::abs(j - place));
+  }
+  if (in.bias.data != nullptr) sum += static_cast<double>(in.bias(sequence, head, i, j));
+  return sum;
+}
+
 template <typename T>
 void FillRow(const Operands<T>& in, int64_t sequence, int64_t head, int64_t i, Row& row) {
   const SequenceRange range = RangeOf(in.problem, sequence);
@@ -102,13 +131,20 @@ void FillRow(const Operands<T>& in, int64_t sequence, int64_t head, int64_t i, R
   row.replaced.assign(keys, 0);
   row.weight.assign(keys, 0);
   row.factor.assign(keys, 1);
+  row.slope.assign(keys, 1);
   row.replaced_count = 0;
   double largest = -kInfinity;
   for (size_t j = 0; j < keys; ++j) {
     const int64_t key = static_cast<int64_t>(j);
     if (!Keeps(in.problem, sequence, head, i, key)) continue;
+    if (!BiasKeeps(in.bias, sequence, head, i, key)) continue;
     row.kept[j] = 1;
-    row.weight[j] = Score(in, range, head, i, key);
+    const double capped = Softcap(in.problem, Score(in, range, head, i, key));
+    if (in.problem.softcap) {
+      const double t = capped / *in.problem.softcap;
+      row.slope[j] = 1 - t * t;
+    }
+    row.weight[j] = capped + BiasAt(in, sequence, head, i, key);
     if (in.problem.nonfinite == NonFiniteScores::kReplaceByZero && !std::isfinite(row.weight[j])) {
       row.replaced[j] = 1;
       row.weight[j] = 0;
@@ -279,7 +315,8 @@ std::vector<double> ScoreGradients(const Operands<T>& in, const View<const T>& o
 
 template <typename T>
 void BackwardRow(const Operands<T>& in, const View<const T>& out_gradient, int64_t sequence,
-                 int64_t head, int64_t i, const Row& row, View<T> query_gradient, Sums& sums) {
+                 int64_t head, int64_t i, const Row& row, AttentionGradients& gradients,
+                 Sums& sums) {
   const SequenceRange range = RangeOf(in.problem, sequence);
   const int64_t head_dim = in.problem.head_dim, value_dim = in.problem.value_dim;
   const std::vector<double> score = ScoreGradients(in, out_gradient, sequence, head, i, row);
@@ -287,7 +324,10 @@ void BackwardRow(const Operands<T>& in, const View<const T>& out_gradient, int64
   for (int64_t j = 0; j < range.keys; ++j) {
     const size_t key = static_cast<size_t>(j);
     if (row.kept[key] == 0) continue;
-    const double score_gradient = in.scale * score[key];
+    if (!gradients.bias.empty()) {
+      gradients.bias.view<T>()(sequence, head, i, j) = static_cast<T>(score[key]);
+    }
+    const double score_gradient = in.scale * row.slope[key] * score[key];
     for (int64_t c = 0; c < head_dim; ++c) {
       if (row.replaced[key] != 0) break;
       double factor = static_cast<double>(in.key(range.key_begin + j, head / in.group, c));
@@ -311,6 +351,7 @@ void BackwardRow(const Operands<T>& in, const View<const T>& out_gradient, int64
       sums.relative_values[static_cast<size_t>(r * value_dim + c)] += weight * g;
     }
   }
+  const View<T> query_gradient = gradients.query.view<T>();
   for (int64_t c = 0; c < head_dim; ++c) {
     query_gradient(range.query_begin + i, head, c) = static_cast<T>(query[static_cast<size_t>(c)]);
   }
@@ -343,7 +384,7 @@ void BackwardGroup(const Operands<T>& in, const View<const T>& out_gradient, int
     sums.relative_values.assign(static_cast<size_t>(problem.relative.values.elements()), 0);
     for (int64_t i = 0; i < range.queries; ++i) {
       FillRow(in, sequence, head, i, row);
-      BackwardRow(in, out_gradient, sequence, head, i, row, gradients.query.view<T>(), sums);
+      BackwardRow(in, out_gradient, sequence, head, i, row, gradients, sums);
     }
     AddTable<T>(sums.relative_keys, head, gradients.relative_keys);
     AddTable<T>(sums.relative_values, head, gradients.relative_values);
@@ -364,6 +405,7 @@ template <typename T>
 void Backward(const AttentionProblem& problem, const AttentionInputs& inputs,
               const Tensor& out_gradient, AttentionGradients& gradients) {
   const Operands<T> in(problem, inputs);
+  attention::ZeroBiasGradient(gradients);
   const View<const T> out = out_gradient.empty() ? View<const T>{} : out_gradient.view<T>();
   const int64_t tasks = problem.batch() * problem.kv_heads;
   const auto run = [&](int64_t task, int) {
@@ -386,8 +428,9 @@ std::optional<ScorePosition> FindNonFinite(const AttentionProblem& problem,
     for (int64_t h = 0; h < problem.heads; ++h) {
       for (int64_t i = 0; i < range.queries; ++i) {
         for (int64_t j = 0; j < range.keys; ++j) {
-          if (!Keeps(problem, s, h, i, j)) continue;
-          if (!std::isfinite(static_cast<T>(Score(in, range, h, i, j)))) {
+          if (!Keeps(problem, s, h, i, j) || !BiasKeeps(in.bias, s, h, i, j)) continue;
+          const double score = Softcap(problem, Score(in, range, h, i, j)) + BiasAt(in, s, h, i, j);
+          if (!std::isfinite(static_cast<T>(score))) {
             return ScorePosition{s, h, i, j};
           }
         }

@@ -40,6 +40,14 @@ struct Case {
   std::vector<uint8_t> keep;  // storage of problem.mask.keep
 };
 
+inline int64_t LongestOf(const std::vector<int64_t>& offsets) {
+  int64_t longest = 0;
+  for (size_t s = 1; s < offsets.size(); ++s) {
+    longest = std::max(longest, offsets[s] - offsets[s - 1]);
+  }
+  return longest;
+}
+
 inline void FillNormal(Tensor& tensor, uint64_t seed, uint64_t stream, double magnitude) {
   if (tensor.empty()) return;
   RandomStream random(seed, stream);
@@ -127,18 +135,29 @@ inline Case MakeCase(const Options& options) {
 
 // A random keep matrix [batch, heads, longest, longest] with about `share` of the weights kept.
 inline void AddKeep(Case& made, double share, uint64_t seed) {
-  int64_t queries = 0, keys = 0;
-  for (int64_t s = 0; s < made.problem.batch(); ++s) {
-    const size_t at = static_cast<size_t>(s);
-    queries =
-        std::max(queries, made.problem.query_offsets[at + 1] - made.problem.query_offsets[at]);
-    keys = std::max(keys, made.problem.key_offsets[at + 1] - made.problem.key_offsets[at]);
-  }
+  const int64_t queries = LongestOf(made.problem.query_offsets);
+  const int64_t keys = LongestOf(made.problem.key_offsets);
   const Shape shape{made.problem.batch(), made.problem.heads, queries, keys};
   made.keep.resize(static_cast<size_t>(shape.elements()));
   RandomStream random(seed, 9);
   for (uint8_t& keep : made.keep) keep = random.Uniform() < share ? 1 : 0;
   made.problem.mask.keep = {made.keep.data(), shape, ContiguousStrides(shape)};
+}
+
+// A random additive bias [batch, heads, longest, longest], -inf for about `masked` of it.
+inline void AddBias(Case& made, double masked, uint64_t seed) {
+  const AttentionProblem& problem = made.problem;
+  Tensor bias = Tensor::Zeros({problem.batch(), problem.heads, LongestOf(problem.query_offsets),
+                               LongestOf(problem.key_offsets)},
+                              problem.dtype, MemoryTag::kOther);
+  RandomStream random(seed, 11);
+  DispatchFloat(problem.dtype, [&]<typename T>() {
+    for (int64_t i = 0; i < bias.elements(); ++i) {
+      const T value = static_cast<T>(static_cast<float>(random.Normal()));
+      bias.data<T>()[i] = random.Uniform() < masked ? -std::numeric_limits<T>::infinity() : value;
+    }
+  });
+  made.problem.bias.additive = bias;
 }
 
 // Cuts each sequence into `documents` segments at random places; some may have no query or no key.
@@ -171,8 +190,12 @@ inline AttentionGradients MakeGradients(const Case& made) {
   const auto like = [&](const Tensor& tensor) {
     return tensor.empty() ? Tensor() : Tensor::Zeros(tensor.shape(), dtype, MemoryTag::kOther);
   };
-  return {like(made.inputs.query), like(made.inputs.key), like(made.inputs.value),
-          like(made.problem.relative.keys), like(made.problem.relative.values)};
+  return {like(made.inputs.query),
+          like(made.inputs.key),
+          like(made.inputs.value),
+          like(made.problem.relative.keys),
+          like(made.problem.relative.values),
+          like(made.problem.bias.additive)};
 }
 
 inline AttentionOutputs MakeOutputs(const Case& made) {

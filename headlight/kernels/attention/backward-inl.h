@@ -17,6 +17,7 @@
 #define HEADLIGHT_KERNELS_ATTENTION_BACKWARD_INL_H_
 #endif
 
+#include "headlight/kernels/attention/modifier-inl.h"
 #include "headlight/kernels/attention/relative-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -193,13 +194,47 @@ struct BackwardPanels {
   int64_t full_begin, full_end;    // keys
   int64_t strip_begin;             // first key of the strip, in the block
   int64_t key_place, value_place;  // of that key in the products with relative positions
+  MutableMatrix bias_gradient;
 };
+
+// P and dS of a panel from its scores and dP, in place.
+template <int R, int NV>
+HWY_INLINE void PanelWeights(const HeadProblem& head, const BackwardPanels& strip, int64_t key,
+                             const float* lse, const float* mean, float* weights,
+                             float* gradients) {
+  const int64_t row = strip.row, full_begin = strip.full_begin, full_end = strip.full_end;
+  if (key >= full_begin && key + NV * kLanes <= full_end) {
+    if (!head.drops) return WeightsAndGradients<R, NV>(head, lse, mean, weights, gradients);
+    return DroppedWeightsAndGradients<R, NV>(head, row, key, lse, mean, weights, gradients);
+  }
+  for (int v = 0; v < NV; ++v) {
+    const int64_t first = key + v * kLanes, at = v * kLanes;
+    const bool full = first >= full_begin && first + kLanes <= full_end;
+    if (full && head.drops) {
+      DroppedWeightsAndGradients<R, 1>(head, row, first, lse, mean, weights + at, gradients + at);
+    } else if (full) {
+      WeightsAndGradients<R, 1>(head, lse, mean, weights + at, gradients + at);
+    } else {
+      ModifiedWeightsAndGradients<R>(head, row, first, lse, mean, weights + at, gradients + at);
+    }
+  }
+}
+
+// The same with softcap and bias.
+template <int R, int NV>
+HWY_NOINLINE void ModifiedPanelWeights(const HeadProblem& head, const BackwardPanels& strip,
+                                       int64_t key, const float* lse, const float* mean,
+                                       float* weights, float* gradients) {
+  HWY_ALIGN float slopes[R * NV * kLanes];
+  ModifyPanel<R, NV>(head, strip.row, key, weights, slopes);
+  PanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
+  UnmodifyGradients<R, NV>(head, strip.row, key, slopes, strip.bias_gradient, gradients);
+}
 
 template <int R, int NV>
 HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& scratch,
                               const BackwardPanels& strip, int64_t key, int64_t first_key) {
-  const int64_t row = strip.row, in_block = strip.in_block;
-  const int64_t full_begin = strip.full_begin, full_end = strip.full_end;
+  const int64_t in_block = strip.in_block;
   float* weights = scratch.weights + in_block * kStripStride + first_key;
   float* gradients = scratch.score_gradients + in_block * kStripStride + first_key;
   PanelProduct<R, NV>(scratch.query + in_block * kQueryStride,
@@ -216,21 +251,10 @@ HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& sc
                    gradients);
   }
   const float *lse = scratch.lse + in_block, *mean = scratch.mean + in_block;
-  if (key >= full_begin && key + NV * kLanes <= full_end) {
-    if (!head.drops) return WeightsAndGradients<R, NV>(head, lse, mean, weights, gradients);
-    return DroppedWeightsAndGradients<R, NV>(head, row, key, lse, mean, weights, gradients);
+  if (head.modifier.any()) {
+    return ModifiedPanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
   }
-  for (int v = 0; v < NV; ++v) {
-    const int64_t first = key + v * kLanes, at = v * kLanes;
-    const bool full = first >= full_begin && first + kLanes <= full_end;
-    if (full && head.drops) {
-      DroppedWeightsAndGradients<R, 1>(head, row, first, lse, mean, weights + at, gradients + at);
-    } else if (full) {
-      WeightsAndGradients<R, 1>(head, lse, mean, weights + at, gradients + at);
-    } else {
-      ModifiedWeightsAndGradients<R>(head, row, first, lse, mean, weights + at, gradients + at);
-    }
-  }
+  PanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
 }
 
 // Tiles of kRows keys may reach past what a strip covers, on both sides: zeros there.
@@ -285,7 +309,7 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
     }
     return range;
   }
-  const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite;
+  const bool all_modified = head.ChecksEveryScore();
   const int64_t first_key = range.first_vector * kLanes;
   const int64_t keys = range.last_vector * kLanes - first_key;
   BackwardPanels strip{row,
@@ -294,7 +318,8 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
                        range.full_end,
                        first_key,
                        0,
-                       0};
+                       0,
+                       task.bias_gradient};
   const StripDistances distances = DistancesOf(row, R, block.begin + first_key, keys);
   if (scratch.key_table.present()) {
     strip.key_place =

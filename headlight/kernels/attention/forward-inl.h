@@ -7,8 +7,8 @@
 #define HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
 #endif
 
+#include "headlight/kernels/attention/modifier-inl.h"
 #include "headlight/kernels/attention/relative-inl.h"
-#include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlight {
@@ -98,8 +98,8 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
                            StripScores& strip) {
   const D d;
   constexpr int kTile = std::min(R, kTileRows);
-  const bool modified =
-      strip.products != nullptr || key < full_begin || key + NV * kLanes > full_end;
+  const bool modified = strip.products != nullptr || head.modifier.any() || key < full_begin ||
+                        key + NV * kLanes > full_end;
   for (int row = 0; row < R; row += kTile) {
     V acc[kTile][NV];
     ZeroTile(acc);
@@ -118,6 +118,7 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
   if (strip.products != nullptr) {
     AddProducts<R>(strip.products, strip.place + key - strip.first_key, NV, scores);
   }
+  if (head.modifier.any()) ModifyPanel<R, NV>(head, strip.row, key, scores, nullptr);
   for (int v = 0; v < NV; ++v) {
     const int64_t first = key + v * kLanes;
     if (first < full_begin || first + kLanes > full_end) {
@@ -146,7 +147,7 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
     strip.place = DistanceProducts<R>(scratch.key_table, DistancesOf(row, R, first_key, keys),
                                       scratch.query, scratch.products);
   }
-  const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite;
+  const bool all_modified = head.ChecksEveryScore();
   const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
   for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
     const int64_t key = block.begin + vector * kLanes;
