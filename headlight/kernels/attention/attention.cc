@@ -82,6 +82,7 @@ HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& in
   made.value = HeadOf(inputs.value, range.key_begin, kv_head);
   made.scale = static_cast<float>(problem.EffectiveScale());
   made.intervals = mask.IntervalsOf(sequence);
+  made.blocks = mask.BlocksOf(sequence, head);
   const View<const uint8_t>& keep = problem.mask.keep;
   if (keep.data != nullptr) {
     made.keep = {keep.data + sequence * keep.strides[0] + head * keep.strides[1], keep.strides[2],
@@ -116,6 +117,10 @@ int64_t QueryRowsOfShares(const AttentionProblem& problem, int64_t queries) {
   parts = std::clamp<int64_t>(parts, 1, std::max<int64_t>(queries / kFewest, 1));
   parts = std::max(parts, (queries + kForwardRows - 1) / kForwardRows);
   const int64_t rows = (queries + parts - 1) / std::max<int64_t>(parts, 1);
+  if (problem.mask.blocks) {
+    const int64_t block = problem.mask.blocks->query_block;
+    return std::max<int64_t>(BlockCount(rows, block), 1) * block;
+  }
   const int64_t strip = FusedStripRows();
   return std::min(kForwardRows, std::max<int64_t>((rows + strip - 1) / strip * strip, strip));
 }
@@ -381,6 +386,7 @@ std::vector<std::string> ModifiersOf(const AttentionProblem& problem) {
   add(mask.window.has_value(), "window");
   add(!mask.key_lengths.empty(), "key lengths");
   add(!mask.query_documents.empty(), "documents");
+  add(mask.blocks.has_value(), "block list");
   add(mask.keep.data != nullptr, "keep matrix");
   add(problem.nonfinite == NonFiniteScores::kReplaceByZero, "non-finite scores replaced");
   add(problem.dropout.rate > 0, "dropout");
@@ -431,7 +437,7 @@ void AttentionForward(const AttentionProblem& problem, const AttentionInputs& in
   if (lse.empty() && probed) {
     lse = Tensor::Uninitialized(LseShape(problem), DType::kF32, MemoryTag::kWorkspace);
   }
-  const PreparedMask mask(problem);
+  const PreparedMask mask(problem, PreparedMask::For::kForward);
   ForwardFused(problem, inputs, mask, outputs, lse);
   if (probed) ProbeFused(problem, inputs, mask, outputs, lse);
 }
@@ -447,7 +453,8 @@ void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& i
     return AttentionBackwardReference(problem, inputs, out_gradient, gradients);
   }
   CheckGradients(problem, out_gradient, gradients);
-  BackwardFused({problem, inputs, PreparedMask(problem), outputs, out_gradient, gradients});
+  const PreparedMask mask(problem, PreparedMask::For::kBackward);
+  BackwardFused({problem, inputs, mask, outputs, out_gradient, gradients});
 }
 
 }  // namespace headlight

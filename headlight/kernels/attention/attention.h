@@ -41,6 +41,19 @@ struct Mask {
     int64_t right = 0;
   };
 
+  // Kept blocks of scores as a compressed list; work is proportional to them, forward and backward.
+  // Blocks of 64 and more are fast; smaller ones are slower by what a block costs to pack.
+  struct BlockList {
+    int64_t query_block = 64;  // tokens; at least 1
+    int64_t key_block = 64;
+    int64_t heads = 1;  // 1: one list for all heads; else the problem's
+    // Row r keeps the key blocks key_blocks[offsets[r], offsets[r + 1]), ascending. Rows go by
+    // sequence, then head, then query block: ceil(Lq / query_block) of them for each sequence and
+    // head. rows + 1 offsets, from 0.
+    std::vector<int64_t> offsets;
+    std::vector<int32_t> key_blocks;
+  };
+
   Causal causal = Causal::kNone;
   std::optional<Window> window;
   // Empty, or one per sequence, in [0, Lk]: keeps j < key_lengths[sequence].
@@ -50,6 +63,7 @@ struct Mask {
   // number. Work is proportional to the kept keys, forward and backward.
   std::vector<int32_t> query_documents;
   std::vector<int32_t> key_documents;
+  std::optional<BlockList> blocks;
   // data == nullptr: none. Else [batch, heads, query_len, key_len], non-zero keeps; the last two
   // sizes are at least the longest Lq and Lk. Any strides; stride 0 repeats one axis (one mask for
   // all heads). Not owned.

@@ -9,6 +9,10 @@
 namespace headlight {
 namespace {
 
+using attention::BlockCount;
+using attention::RangeOf;
+using attention::SequenceRange;
+
 void CheckOffsets(const char* name, const std::vector<int64_t>& offsets) {
   if (offsets.empty() || offsets.front() != 0 || !std::is_sorted(offsets.begin(), offsets.end())) {
     throw Error(ErrorKind::kShape, "attention: {} must start with 0 and never decrease", name);
@@ -53,6 +57,52 @@ void CheckDocuments(const char* name, const std::vector<int32_t>& documents,
   }
 }
 
+void CheckBlockRow(const Mask::BlockList& blocks, size_t row, int64_t key_count) {
+  int64_t previous = -1;
+  for (int64_t at = blocks.offsets[row]; at < blocks.offsets[row + 1]; ++at) {
+    const int64_t block = blocks.key_blocks[static_cast<size_t>(at)];
+    if (block <= previous || block >= key_count) {
+      throw Error(ErrorKind::kShape,
+                  "attention: key blocks of row {} of a block list must ascend and be below {}, "
+                  "found {} after {}",
+                  row, key_count, block, previous);
+    }
+    previous = block;
+  }
+}
+
+void CheckBlocks(const AttentionProblem& problem, const Mask::BlockList& blocks) {
+  if (blocks.query_block < 1 || blocks.key_block < 1) {
+    throw Error(ErrorKind::kUsage, "attention: blocks must be of at least 1 token, found {} x {}",
+                blocks.query_block, blocks.key_block);
+  }
+  if (blocks.heads != 1 && blocks.heads != problem.heads) {
+    throw Error(ErrorKind::kShape, "attention: a block list must be for 1 or {} heads, found {}",
+                problem.heads, blocks.heads);
+  }
+  int64_t rows = 0;
+  for (int64_t s = 0; s < problem.batch(); ++s) {
+    rows += blocks.heads * BlockCount(RangeOf(problem, s).queries, blocks.query_block);
+  }
+  const std::vector<int64_t>& offsets = blocks.offsets;
+  if (static_cast<int64_t>(offsets.size()) != rows + 1 || offsets.front() != 0 ||
+      !std::is_sorted(offsets.begin(), offsets.end()) ||
+      offsets.back() != static_cast<int64_t>(blocks.key_blocks.size())) {
+    throw Error(ErrorKind::kShape,
+                "attention: offsets of a block list must be {} (rows + 1), from 0, not decreasing, "
+                "to {} (key blocks), found {}",
+                rows + 1, blocks.key_blocks.size(), offsets.size());
+  }
+  size_t row = 0;
+  for (int64_t s = 0; s < problem.batch(); ++s) {
+    const SequenceRange range = RangeOf(problem, s);
+    const int64_t count = blocks.heads * BlockCount(range.queries, blocks.query_block);
+    for (int64_t r = 0; r < count; ++r) {
+      CheckBlockRow(blocks, row++, BlockCount(range.keys, blocks.key_block));
+    }
+  }
+}
+
 void CheckMask(const AttentionProblem& problem) {
   const Mask& mask = problem.mask;
   if (mask.window && (mask.window->left < 0 || mask.window->right < 0)) {
@@ -75,6 +125,7 @@ void CheckMask(const AttentionProblem& problem) {
     CheckDocuments("query_documents", mask.query_documents, problem.query_offsets);
     CheckDocuments("key_documents", mask.key_documents, problem.key_offsets);
   }
+  if (mask.blocks) CheckBlocks(problem, *mask.blocks);
   if (mask.keep.data == nullptr) return;
   CheckScoreTensor(problem, "keep", mask.keep.shape);
 }

@@ -56,6 +56,22 @@ struct KeepRows {
   }
 };
 
+// The block list of one head (attention.h: Mask::BlockList), by query block and by key block.
+struct BlockRows {
+  int64_t query_block = 0, key_block = 0;
+  const int64_t* offsets = nullptr;      // of query block 0, into key_blocks; nullptr: no list
+  const int32_t* key_blocks = nullptr;   // ascending
+  const int64_t* key_offsets = nullptr;  // of key block 0, into query_blocks; for the backward pass
+  const int32_t* query_blocks = nullptr;
+
+  bool present() const { return offsets != nullptr; }
+  bool Keeps(int64_t i, int64_t j) const {
+    if (!present()) return true;
+    const int64_t* row = offsets + i / query_block;
+    return std::binary_search(key_blocks + row[0], key_blocks + row[1], j / key_block);
+  }
+};
+
 // What acts on the scores of one head after their product: softcap, then bias. A strip holds scores
 // before `scale`, and so do these constants: where an additive bias is 0, no bit changes.
 struct ScoreModifier {
@@ -84,6 +100,7 @@ struct HeadProblem {
   Matrix query, key, value;
   float scale = 1;
   RowIntervals intervals;
+  BlockRows blocks;
   KeepRows keep;
   ScoreModifier modifier;
   RelativeTable relative_keys, relative_values;
@@ -93,7 +110,8 @@ struct HeadProblem {
   bool replaces_nonfinite = false;
 
   bool Keeps(int64_t i, int64_t j) const {
-    return j >= intervals.Begin(i) && j < intervals.End(i) && keep.Keeps(i, j) &&
+    return j >= intervals.Begin(i) && j < intervals.End(i) && blocks.Keeps(i, j) &&
+           keep.Keeps(i, j) &&
            (modifier.additive.data == nullptr ||
             modifier.additive.at(i, j) != -std::numeric_limits<float>::infinity());
   }

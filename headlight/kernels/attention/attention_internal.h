@@ -21,6 +21,8 @@ inline int64_t PlaceShift(const AttentionProblem& problem, const SequenceRange& 
   return problem.mask.causal == Mask::Causal::kAlignedToEnd ? range.keys - range.queries : 0;
 }
 
+inline int64_t BlockCount(int64_t length, int64_t block) { return (length + block - 1) / block; }
+
 inline Shape QueryShape(const AttentionProblem& problem) {
   return {problem.query_tokens(), problem.heads, problem.head_dim};
 }

@@ -22,6 +22,26 @@ int64_t TableRow(int64_t table_rows, int64_t query, int64_t key) {
   return std::clamp(key - query, -limit, limit) + limit;
 }
 
+bool BlockListKeeps(const AttentionProblem& problem, int64_t sequence, int64_t head, int64_t query,
+                    int64_t key) {
+  const Mask::BlockList& blocks = *problem.mask.blocks;
+  size_t row = 0;  // of this sequence, head and query block
+  for (int64_t s = 0; s <= sequence; ++s) {
+    const int64_t queries = RangeOf(problem, s).queries;
+    const int64_t rows = (queries + blocks.query_block - 1) / blocks.query_block;
+    if (s < sequence) {
+      row += static_cast<size_t>(blocks.heads * rows);
+    } else {
+      row +=
+          static_cast<size_t>((blocks.heads == 1 ? 0 : head) * rows + query / blocks.query_block);
+    }
+  }
+  for (int64_t at = blocks.offsets[row]; at < blocks.offsets[row + 1]; ++at) {
+    if (blocks.key_blocks[static_cast<size_t>(at)] == key / blocks.key_block) return true;
+  }
+  return false;
+}
+
 bool Keeps(const AttentionProblem& problem, int64_t sequence, int64_t head, int64_t query,
            int64_t key) {
   const Mask& mask = problem.mask;
@@ -40,6 +60,7 @@ bool Keeps(const AttentionProblem& problem, int64_t sequence, int64_t head, int6
           mask.key_documents[static_cast<size_t>(range.key_begin + key)]) {
     return false;
   }
+  if (mask.blocks && !BlockListKeeps(problem, sequence, head, query, key)) return false;
   return mask.keep.data == nullptr || mask.keep(sequence, head, query, key) != 0;
 }
 

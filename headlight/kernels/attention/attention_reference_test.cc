@@ -25,6 +25,11 @@ TEST(AttentionReference, GradientsOfMasks) {
   Case keep = MakeCase(SmallOptions());
   AddKeep(keep, 0.5, 3);
   ExpectAllGradients(keep);
+  for (int64_t heads : {1, 2}) {
+    Case blocks = MakeCase(SmallOptions());
+    AddBlocks(blocks, 0.6, {2, 3, heads, {}, {}}, 6);
+    ExpectAllGradients(blocks);
+  }
   Case documents = MakeCase(SmallOptions());
   AddDocuments(documents, 2, 5);
   ExpectAllGradients(documents);

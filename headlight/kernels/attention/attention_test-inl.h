@@ -160,6 +160,28 @@ inline void AddBias(Case& made, double masked, uint64_t seed) {
   made.problem.bias.additive = bias;
 }
 
+// A random block list with about `share` of the blocks kept; some rows keep none.
+inline void AddBlocks(Case& made, double share, Mask::BlockList blocks, uint64_t seed) {
+  RandomStream random(seed, 12);
+  const AttentionProblem& problem = made.problem;
+  const auto count = [](const std::vector<int64_t>& offsets, size_t s, int64_t block) {
+    return (offsets[s + 1] - offsets[s] + block - 1) / block;
+  };
+  blocks.offsets = {0};
+  blocks.key_blocks.clear();
+  for (size_t s = 0; s < static_cast<size_t>(problem.batch()); ++s) {
+    const int64_t rows = blocks.heads * count(problem.query_offsets, s, blocks.query_block);
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t columns = count(problem.key_offsets, s, blocks.key_block);
+      for (int64_t c = 0; c < columns; ++c) {
+        if (random.Uniform() < share) blocks.key_blocks.push_back(static_cast<int32_t>(c));
+      }
+      blocks.offsets.push_back(static_cast<int64_t>(blocks.key_blocks.size()));
+    }
+  }
+  made.problem.mask.blocks = blocks;
+}
+
 // Cuts each sequence into `documents` segments at random places; some may have no query or no key.
 inline void AddDocuments(Case& made, int64_t documents, uint64_t seed) {
   RandomStream random(seed, 10);

@@ -17,6 +17,7 @@
 #define HEADLIGHT_KERNELS_ATTENTION_BACKWARD_INL_H_
 #endif
 
+#include "headlight/kernels/attention/blocks-inl.h"
 #include "headlight/kernels/attention/modifier-inl.h"
 #include "headlight/kernels/attention/relative-inl.h"
 
@@ -293,6 +294,11 @@ inline void WriteGradient(const float* sums, int64_t width, int64_t rows, int64_
   }
 }
 
+// Whether dQ is written, not added to. With a block list it begins as 0, and all blocks add.
+inline bool FirstBlock(const HeadProblem& head, const KeyBlock& block) {
+  return block.begin == 0 && !head.blocks.present();
+}
+
 // Strip of rows [row, row + R), `in_block` rows into its query block: P, dS and dQ.
 template <int R>
 HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& block, int64_t row,
@@ -300,7 +306,7 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
   const HeadProblem& head = task.problem;
   const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
   const int64_t rows = std::min<int64_t>(R, head.queries - row);
-  const bool first_block = block.begin == 0;
+  const bool first_block = FirstBlock(head, block);
   if (range.empty()) {
     if (first_block) {
       std::fill(scratch.query_gradient, scratch.query_gradient + rows * scratch.head_width, 0.0f);
@@ -518,7 +524,7 @@ inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, 
   const HeadProblem& head = task.problem;
   const int64_t rows = std::min(kQueryBlock, head.queries - begin);
   const bool empty = RangeOfStrip(head, begin, rows, block.begin, block.count).empty();
-  if (empty && block.begin > 0) return;
+  if (empty && !FirstBlock(head, block)) return;
   if (!empty) {
     PackQueries(task, begin, rows, RoundUp(rows, kRows), scratch);
     if (scratch.key_table.present()) {
@@ -567,6 +573,22 @@ inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, 
   FoldTableGradients(task, scratch);
 }
 
+// The query blocks that keep the key block which `block` is part of.
+inline void BackwardListedQueries(const BackwardHead& task, const KeyBlock& block,
+                                  BackwardScratch& scratch) {
+  const BlockRows& blocks = task.problem.blocks;
+  const int64_t* offsets = blocks.key_offsets + block.begin / blocks.key_block;
+  BackwardHead part = task;
+  for (int64_t at = offsets[0]; at < offsets[1]; ++at) {
+    const int64_t first = blocks.query_blocks[at] * blocks.query_block;
+    const int64_t last = std::min(first + blocks.query_block, task.problem.queries);
+    part.problem = CutHead(task.problem, last, block.begin + block.count);
+    for (int64_t query = first; query < last; query += kQueryBlock) {
+      BackwardQueryBlock(part, block, query, scratch);
+    }
+  }
+}
+
 inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t count,
                              BackwardScratch& scratch) {
   const HeadProblem& head = task.heads[0].problem;
@@ -582,6 +604,10 @@ inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t co
   std::fill(scratch.value_gradient, scratch.value_gradient + gradient_keys * scratch.value_width,
             0.0f);
   for (int64_t h = 0; h < task.head_count; ++h) {
+    if (head.blocks.present()) {
+      BackwardListedQueries(task.heads[h], block, scratch);
+      continue;
+    }
     for (int64_t query = 0; query < head.queries; query += kQueryBlock) {
       BackwardQueryBlock(task.heads[h], block, query, scratch);
     }
@@ -592,29 +618,32 @@ inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t co
                 task.value_gradient, begin);
 }
 
+inline void ZeroRows(const MutableMatrix& rows, int64_t begin, int64_t end, int64_t dim) {
+  for (int64_t i = begin; i < end; ++i) {
+    for (int64_t c = 0; c < dim; ++c) rows.row(i)[c * rows.column_stride] = 0;
+  }
+}
+
 inline void Backward(const BackwardTask& task) {
   const HeadProblem& head = task.heads[0].problem;
   // Keys past the limit are masked for every query.
   const int64_t limit = head.intervals.limit;
+  if (limit == 0 || head.blocks.present()) {
+    for (int64_t h = 0; h < task.head_count; ++h) {
+      ZeroRows(task.heads[h].query_gradient, 0, head.queries, head.head_dim);
+    }
+  }
   BackwardScratch scratch(head, std::min(limit, kKeyBlock));
-  for (int64_t begin = 0; begin < limit; begin += kKeyBlock) {
-    BackwardKeyBlock(task, begin, std::min(kKeyBlock, limit - begin), scratch);
-  }
-  for (int64_t j = limit; j < head.keys; ++j) {
-    for (int64_t c = 0; c < head.head_dim; ++c) {
-      task.key_gradient.row(j)[c * task.key_gradient.column_stride] = 0;
-    }
-    for (int64_t c = 0; c < head.value_dim; ++c) {
-      task.value_gradient.row(j)[c * task.value_gradient.column_stride] = 0;
+  // Parts of at most kKeyBlock keys, none of which lies in two blocks of a list.
+  const int64_t step = head.blocks.present() ? head.blocks.key_block : kKeyBlock;
+  for (int64_t first = 0; first < limit; first += step) {
+    const int64_t last = std::min(first + step, limit);
+    for (int64_t begin = first; begin < last; begin += kKeyBlock) {
+      BackwardKeyBlock(task, begin, std::min(kKeyBlock, last - begin), scratch);
     }
   }
-  if (limit > 0) return;
-  for (int64_t h = 0; h < task.head_count; ++h) {
-    const MutableMatrix& gradient = task.heads[h].query_gradient;
-    for (int64_t i = 0; i < head.queries; ++i) {
-      for (int64_t c = 0; c < head.head_dim; ++c) gradient.row(i)[c * gradient.column_stride] = 0;
-    }
-  }
+  ZeroRows(task.key_gradient, limit, head.keys, head.head_dim);
+  ZeroRows(task.value_gradient, limit, head.keys, head.value_dim);
 }
 
 }  // namespace HWY_NAMESPACE

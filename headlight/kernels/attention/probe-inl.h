@@ -116,6 +116,49 @@ void ProbeStrip(const HeadProblem& head, const ProbeTask& task, const KeyBlock& 
   }
 }
 
+inline void ProbeKeyBlock(const HeadProblem& head, const ProbeTask& task, int64_t begin,
+                          int64_t count, ForwardScratch& scratch) {
+  const int64_t rows = task.end - task.begin;
+  const KeyBlock block{begin, count, scratch.keys};
+  PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
+  if (scratch.key_table.present()) {
+    scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
+  }
+  const bool wants_set = task.statistics.set_mass != nullptr;
+  float key_set[kKeyBlock + kLanes] = {};
+  for (int64_t j = 0; j < block.count && wants_set; ++j) {
+    key_set[j] = task.key_set[begin + j] != 0 ? 1 : 0;
+  }
+  for (int64_t at = 0; at < rows; at += kTileRows) {
+    ProbeStrip<kTileRows>(head, task, block, task.begin + at, wants_set ? key_set : nullptr,
+                          scratch);
+  }
+}
+
+// All keys of queries [task.begin, task.end).
+inline void ProbeRows(const HeadProblem& head, const ProbeTask& task) {
+  const int64_t rows = task.end - task.begin;
+  const int64_t first_key = head.intervals.Begin(task.begin);
+  const int64_t last_key = head.intervals.End(task.end - 1);
+  const int64_t first_block = first_key / kKeyBlock * kKeyBlock;
+  const int64_t most_keys = head.blocks.present() ? head.intervals.limit : last_key - first_block;
+  ForwardScratch scratch(head, rows, std::clamp<int64_t>(most_keys, 0, kKeyBlock));
+  std::fill_n(scratch.sum, rows, 0.0f);
+  if (head.blocks.present()) {
+    ForKeyParts(head.blocks, task.begin, head.intervals.limit, [&](int64_t key, int64_t count) {
+      if (key + count <= first_key || key >= last_key) return;
+      ProbeKeyBlock(CutHead(head, task.end, key + count), task, key, count, scratch);
+    });
+  } else {
+    for (int64_t begin = first_block; begin < last_key; begin += kKeyBlock) {
+      ProbeKeyBlock(head, task, begin, std::min(kKeyBlock, last_key - begin), scratch);
+    }
+  }
+  for (int64_t i = task.begin; i < task.end; ++i) {
+    FinishProbe(head, task, i, scratch.sum[i - task.begin]);
+  }
+}
+
 // The weights and statistics of queries [task.begin, task.end).
 inline void Probe(const HeadProblem& head, const ProbeTask& task) {
   const ProbeStatistics& to = task.statistics;
@@ -129,30 +172,14 @@ inline void Probe(const HeadProblem& head, const ProbeTask& task) {
       task.weights.row(i)[j * task.weights.column_stride] = 0;
     }
   }
-  const int64_t rows = task.end - task.begin;
-  if (rows == 0) return;
-  const int64_t last_key = head.intervals.End(task.end - 1);
-  const int64_t first_block = head.intervals.Begin(task.begin) / kKeyBlock * kKeyBlock;
-  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock));
-  std::fill_n(scratch.sum, rows, 0.0f);
-  float key_set[kKeyBlock + kLanes] = {};
-  for (int64_t begin = first_block; begin < last_key; begin += kKeyBlock) {
-    const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin), scratch.keys};
-    PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
-    if (scratch.key_table.present()) {
-      scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
-    }
-    for (int64_t j = 0; j < block.count && to.set_mass != nullptr; ++j) {
-      key_set[j] = task.key_set[begin + j] != 0 ? 1 : 0;
-    }
-    const float* set = to.set_mass != nullptr ? key_set : nullptr;
-    for (int64_t at = 0; at < rows; at += kTileRows) {
-      ProbeStrip<kTileRows>(head, task, block, task.begin + at, set, scratch);
-    }
-  }
-  for (int64_t i = task.begin; i < task.end; ++i) {
-    FinishProbe(head, task, i, scratch.sum[i - task.begin]);
-  }
+  if (task.end == task.begin) return;
+  if (!head.blocks.present()) return ProbeRows(head, task);
+  ForQueryParts(head.blocks, task.begin, task.end, kForwardRows, [&](int64_t begin, int64_t end) {
+    ProbeTask part = task;
+    part.begin = begin;
+    part.end = end;
+    ProbeRows(head, part);
+  });
 }
 
 }  // namespace HWY_NAMESPACE
