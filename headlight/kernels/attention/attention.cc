@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <vector>
 
 #include "headlight/base/cpu.h"
@@ -83,6 +84,8 @@ HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& in
   made.scale = static_cast<float>(problem.EffectiveScale());
   made.intervals = mask.IntervalsOf(sequence);
   made.blocks = mask.BlocksOf(sequence, head);
+  made.gate = static_cast<float>(problem.GateOf(head));
+  if (problem.GateOf(head) == 0) made.intervals.limit = 0;
   const View<const uint8_t>& keep = problem.mask.keep;
   if (keep.data != nullptr) {
     made.keep = {keep.data + sequence * keep.strides[0] + head * keep.strides[1], keep.strides[2],
@@ -347,6 +350,57 @@ void BackwardFused(const BackwardOperands& in) {
   }
 }
 
+// dO . O of one head of one sequence, before the gate: rows that attend to nothing take no part.
+double GateGradient(const BackwardOperands& in, int64_t sequence, int64_t head) {
+  const SequenceRange range = RangeOf(in.problem, sequence);
+  const int64_t value_dim = in.problem.value_dim;
+  Matrix out = HeadOf(in.outputs.out, range.query_begin, head);
+  const float* lse = LseOf(in.outputs.lse, range.query_begin, head);
+  Tensor computed, computed_lse;
+  double gate = in.problem.GateOf(head);
+  if (gate == 0) {
+    HeadProblem open = ProblemOf(in.problem, in.inputs, in.mask, sequence, head);
+    open.gate = 1;
+    open.intervals = in.mask.IntervalsOf(sequence);
+    computed =
+        Tensor::Uninitialized({range.queries, value_dim}, DType::kF32, MemoryTag::kWorkspace);
+    computed_lse = Tensor::Uninitialized({range.queries}, DType::kF32, MemoryTag::kWorkspace);
+    ForwardTask task;
+    task.out = {computed.data<float>(), value_dim, 1};
+    task.lse = computed_lse.data<float>();
+    const int64_t rows = in.problem.mask.blocks ? range.queries : kForwardRows;
+    for (; task.begin < range.queries; task.begin = task.end) {
+      task.end = std::min(task.begin + rows, range.queries);
+      FusedForward(open, task);
+    }
+    out = {computed.data<float>(), value_dim, 1};
+    lse = computed_lse.data<float>();
+    gate = 1;
+  }
+  const Matrix gradient = HeadOf(in.out_gradient, range.query_begin, head);
+  double sum = 0;
+  for (int64_t i = 0; i < range.queries; ++i) {
+    if (lse[i] == -std::numeric_limits<float>::infinity()) continue;
+    for (int64_t c = 0; c < value_dim; ++c) {
+      sum += static_cast<double>(gradient.at(i, c)) * static_cast<double>(out.at(i, c));
+    }
+  }
+  return sum / gate;
+}
+
+void AddGateGradients(const BackwardOperands& in) {
+  const int64_t heads = in.problem.heads;
+  std::vector<double> sums(static_cast<size_t>(in.problem.batch() * heads), 0.0);
+  ParallelFor(static_cast<int64_t>(sums.size()), [&](int64_t number, int) {
+    if (RangeOf(in.problem, number / heads).queries == 0) return;
+    sums[static_cast<size_t>(number)] = GateGradient(in, number / heads, number % heads);
+  });
+  const View<float> gates = in.gradients.gates.view<float>();
+  for (size_t s = 0; s < sums.size(); ++s) {
+    gates(static_cast<int64_t>(s) % heads) += static_cast<float>(sums[s]);
+  }
+}
+
 // Why the fused kernels do not run; empty when they do.
 std::string FusedRefusal(const AttentionProblem& problem) {
   if (problem.dtype != DType::kF32) return fmt::format("dtype is {}", DTypeName(problem.dtype));
@@ -390,6 +444,7 @@ std::vector<std::string> ModifiersOf(const AttentionProblem& problem) {
   add(mask.keep.data != nullptr, "keep matrix");
   add(problem.nonfinite == NonFiniteScores::kReplaceByZero, "non-finite scores replaced");
   add(problem.dropout.rate > 0, "dropout");
+  add(!problem.head_gates.empty(), "head gates");
   return names;
 }
 
@@ -454,7 +509,9 @@ void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& i
   }
   CheckGradients(problem, out_gradient, gradients);
   const PreparedMask mask(problem, PreparedMask::For::kBackward);
-  BackwardFused({problem, inputs, mask, outputs, out_gradient, gradients});
+  const BackwardOperands operands{problem, inputs, mask, outputs, out_gradient, gradients};
+  BackwardFused(operands);
+  if (!gradients.gates.empty()) AddGateGradients(operands);
 }
 
 }  // namespace headlight

@@ -2,7 +2,7 @@
 //
 //   score(i, j)  = softcap(scale * (q_i . k_j + q_i . relative_key[j - i])) + bias(i, j)
 //   weight(i, :) = softmax over the keys that the mask keeps
-//   out(i)       = sum_j dropout(weight(i, j)) * (v_j + relative_value[j - i])
+//   out(i)       = gate * sum_j dropout(weight(i, j)) * (v_j + relative_value[j - i])
 //
 // Forward: online softmax over key blocks (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao
 // et al. 2022). Backward: weights are computed again from `lse`. f32 runs the fused vector kernels;
@@ -126,10 +126,17 @@ struct AttentionProblem {
   RelativePositions relative;
   WeightDropout dropout;
   NonFiniteScores nonfinite = NonFiniteScores::kPropagate;
+  // Empty, or one per head, finite: what its part of `out` is multiplied with. A head of gate 0 is
+  // closed: it is not computed, and is as one that has nothing to attend to (also for weights,
+  // statistics and FindNonFiniteScore).
+  std::vector<double> head_gates;
 
   int64_t batch() const { return static_cast<int64_t>(query_offsets.size()) - 1; }
   int64_t query_tokens() const { return query_offsets.back(); }
   int64_t key_tokens() const { return key_offsets.back(); }
+  double GateOf(int64_t head) const {
+    return head_gates.empty() ? 1 : head_gates[static_cast<size_t>(head)];
+  }
   double EffectiveScale() const;
 };
 
@@ -182,6 +189,9 @@ struct AttentionGradients {
   // Of bias.additive, [batch, heads, query_len, key_len] of at least the longest Lq and Lk, any
   // strides; overwritten, 0 where a key is masked. Not summed over axes that the bias repeats.
   Tensor bias = {};  // Empty: unwanted
+  // Of head_gates, [heads]; added to, in the order of sequences. Heads that are closed are computed
+  // for it. Empty: unwanted.
+  Tensor gates = {};
 };
 
 // `outputs` are those of the forward pass of the same problem and inputs (out and lse are read).

@@ -170,6 +170,19 @@ void CheckBias(const AttentionProblem& problem) {
   }
 }
 
+void CheckGates(const AttentionProblem& problem) {
+  const std::vector<double>& gates = problem.head_gates;
+  if (!gates.empty() && static_cast<int64_t>(gates.size()) != problem.heads) {
+    throw Error(ErrorKind::kShape, "attention: head_gates must be {} (one per head), found {}",
+                problem.heads, gates.size());
+  }
+  for (double gate : gates) {
+    if (!std::isfinite(gate)) {
+      throw Error(ErrorKind::kUsage, "attention: head_gates must be finite, found {}", gate);
+    }
+  }
+}
+
 void CheckDropout(const AttentionProblem& problem) {
   const WeightDropout& dropout = problem.dropout;
   if (!(dropout.rate >= 0 && dropout.rate < 1)) {
@@ -221,6 +234,7 @@ void CheckAttentionProblem(const AttentionProblem& problem) {
   CheckTable(problem, "relative keys", problem.relative.keys, problem.head_dim);
   CheckTable(problem, "relative values", problem.relative.values, problem.value_dim);
   CheckBias(problem);
+  CheckGates(problem);
   CheckDropout(problem);
 }
 
@@ -324,6 +338,12 @@ void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
                      gradients.relative_keys);
   CheckTableGradient(problem, "relative values gradient", problem.relative.values,
                      gradients.relative_values);
+  if (!gradients.gates.empty()) {
+    if (problem.head_gates.empty()) {
+      throw Error(ErrorKind::kUsage, "attention: gate gradient: the problem has no gates");
+    }
+    CheckTensor(problem, "gate gradient", gradients.gates, {problem.heads});
+  }
   if (gradients.bias.empty()) return;
   if (problem.bias.additive.empty()) {
     throw Error(ErrorKind::kUsage, "attention: bias gradient: the problem has no additive bias");

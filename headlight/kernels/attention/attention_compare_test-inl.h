@@ -106,7 +106,11 @@ inline std::string CompareWithReference(const Case& made, const Results& got, co
   const double value =
       LargestRowNorm(made.inputs.value) + LargestRowNorm(made.problem.relative.values);
   const double gradient = LargestRowNorm(made.out_gradient);
-  const double factor = DropoutFactor(made.problem.dropout);
+  double factor = DropoutFactor(made.problem.dropout);
+  const double open = factor * value * gradient * static_cast<double>(made.problem.query_tokens());
+  double gate = made.problem.head_gates.empty() ? 1 : 0;
+  for (double each : made.problem.head_gates) gate = std::max(gate, std::abs(each));
+  factor *= gate;
   const double relative = 8 * eps * (1 + scale * query * key + LargestBias(made.problem));
   const double score_gradient = 2 * gradient * value * factor;  // of P (dP - D), P <= 1
   const auto bound = [&](double term, const Tensor& result) {
@@ -126,6 +130,7 @@ inline std::string CompareWithReference(const Case& made, const Results& got, co
                       bound(scale * score_gradient * query, g.relative_keys)),
            Difference("relative values gradient", got.gradients.relative_values, g.relative_values,
                       bound(gradient * factor, g.relative_values)),
+           Difference("gate gradient", got.gradients.gates, g.gates, relative * open),
            Difference("bias gradient", got.gradients.bias, g.bias, relative * score_gradient),
        }) {
     if (!difference.empty()) return difference;
@@ -181,7 +186,8 @@ inline bool SameBits(const Results& a, const Results& b) {
          SameBits(a.gradients.query, b.gradients.query) &&
          SameBits(a.gradients.key, b.gradients.key) &&
          SameBits(a.gradients.value, b.gradients.value) &&
-         SameBits(a.gradients.bias, b.gradients.bias);
+         SameBits(a.gradients.bias, b.gradients.bias) &&
+         SameBits(a.gradients.gates, b.gradients.gates);
 }
 
 }  // namespace headlight::attention_test

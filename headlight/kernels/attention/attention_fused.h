@@ -99,6 +99,7 @@ struct HeadProblem {
   int64_t queries = 0, keys = 0, head_dim = 0, value_dim = 0;
   Matrix query, key, value;
   float scale = 1;
+  float gate = 1;  // of a head that is not closed; a closed one keeps no key
   RowIntervals intervals;
   BlockRows blocks;
   KeepRows keep;

@@ -155,7 +155,7 @@ void FillRow(const Operands<T>& in, int64_t sequence, int64_t head, int64_t i, R
   row.slope.assign(keys, 1);
   row.replaced_count = 0;
   double largest = -kInfinity;
-  for (size_t j = 0; j < keys; ++j) {
+  for (size_t j = 0; j < keys && in.problem.GateOf(head) != 0; ++j) {
     const int64_t key = static_cast<int64_t>(j);
     if (!Keeps(in.problem, sequence, head, i, key)) continue;
     if (!BiasKeeps(in.bias, sequence, head, i, key)) continue;
@@ -263,6 +263,22 @@ void WriteProbes(const AttentionProblem& problem, AttentionOutputs& outputs, int
   }
 }
 
+// out(i) before the gate, by column.
+template <typename T>
+std::vector<double> Attended(const Operands<T>& in, const SequenceRange& range, int64_t head,
+                             int64_t i, const Row& row) {
+  std::vector<double> sums(static_cast<size_t>(in.problem.value_dim), 0);
+  for (int64_t c = 0; c < in.problem.value_dim; ++c) {
+    for (int64_t j = 0; j < range.keys; ++j) {
+      const size_t key = static_cast<size_t>(j);
+      if (row.kept[key] == 0 || row.factor[key] == 0) continue;
+      sums[static_cast<size_t>(c)] +=
+          row.weight[key] * row.factor[key] * ValueAt(in, range, head, i, j, c);
+    }
+  }
+  return sums;
+}
+
 template <typename T>
 int64_t ForwardHead(const Operands<T>& in, AttentionOutputs& outputs, int64_t sequence,
                     int64_t head) {
@@ -273,14 +289,10 @@ int64_t ForwardHead(const Operands<T>& in, AttentionOutputs& outputs, int64_t se
     FillRow(in, sequence, head, i, row);
     replaced += row.replaced_count;
     const View<T> out = outputs.out.view<T>();
+    const std::vector<double> attended = Attended(in, range, head, i, row);
     for (int64_t c = 0; c < in.problem.value_dim; ++c) {
-      double sum = 0;
-      for (int64_t j = 0; j < range.keys; ++j) {
-        const size_t key = static_cast<size_t>(j);
-        if (row.kept[key] == 0 || row.factor[key] == 0) continue;
-        sum += row.weight[key] * row.factor[key] * ValueAt(in, range, head, i, j, c);
-      }
-      out(range.query_begin + i, head, c) = static_cast<T>(sum);
+      out(range.query_begin + i, head, c) =
+          static_cast<T>(in.problem.GateOf(head) * attended[static_cast<size_t>(c)]);
     }
     if (!outputs.lse.empty()) {
       outputs.lse.view<T>()(head, range.query_begin + i) = static_cast<T>(row.lse);
@@ -324,7 +336,7 @@ std::vector<double> ScoreGradients(const Operands<T>& in, const View<const T>& o
       gradient[key] += static_cast<double>(out_gradient(range.query_begin + i, head, c)) *
                        ValueAt(in, range, head, i, j, c);
     }
-    gradient[key] *= row.factor[key];
+    gradient[key] *= row.factor[key] * in.problem.GateOf(head);
     mean += row.weight[key] * gradient[key];
   }
   for (size_t j = 0; j < gradient.size(); ++j) {
@@ -363,7 +375,7 @@ void BackwardRow(const Operands<T>& in, const View<const T>& out_gradient, int64
       sums.key[static_cast<size_t>(j * head_dim + c)] += score_gradient * q;
     }
     if (row.factor[key] == 0) continue;
-    const double weight = row.weight[key] * row.factor[key];
+    const double weight = row.weight[key] * row.factor[key] * in.problem.GateOf(head);
     for (int64_t c = 0; c < value_dim; ++c) {
       const double g = static_cast<double>(out_gradient(range.query_begin + i, head, c));
       sums.value[static_cast<size_t>(j * value_dim + c)] += weight * g;
@@ -422,6 +434,32 @@ void BackwardGroup(const Operands<T>& in, const View<const T>& out_gradient, int
   }
 }
 
+// Added to each head's gradient of its gate: dO . O, where O is that of an open head.
+template <typename T>
+void AddGateGradients(const AttentionProblem& problem, const AttentionInputs& inputs,
+                      const View<const T>& out_gradient, Tensor& gates) {
+  AttentionProblem opened = problem;
+  opened.head_gates.clear();
+  const Operands<T> in(opened, inputs);
+  Row row;
+  for (int64_t s = 0; s < problem.batch(); ++s) {
+    const SequenceRange range = RangeOf(problem, s);
+    for (int64_t h = 0; h < problem.heads; ++h) {
+      double sum = 0;
+      for (int64_t i = 0; i < range.queries; ++i) {
+        FillRow(in, s, h, i, row);
+        if (row.lse == -kInfinity) continue;
+        const std::vector<double> attended = Attended(in, range, h, i, row);
+        for (int64_t c = 0; c < problem.value_dim; ++c) {
+          sum += static_cast<double>(out_gradient(range.query_begin + i, h, c)) *
+                 attended[static_cast<size_t>(c)];
+        }
+      }
+      gates.view<T>()(h) += static_cast<T>(sum);
+    }
+  }
+}
+
 template <typename T>
 void Backward(const AttentionProblem& problem, const AttentionInputs& inputs,
               const Tensor& out_gradient, AttentionGradients& gradients) {
@@ -438,6 +476,7 @@ void Backward(const AttentionProblem& problem, const AttentionInputs& inputs,
   } else {
     for (int64_t task = 0; task < tasks; ++task) run(task, 0);
   }
+  if (!gradients.gates.empty()) AddGateGradients<T>(problem, inputs, out, gradients.gates);
 }
 
 template <typename T>
@@ -447,6 +486,7 @@ std::optional<ScorePosition> FindNonFinite(const AttentionProblem& problem,
   for (int64_t s = 0; s < problem.batch(); ++s) {
     const SequenceRange range = RangeOf(problem, s);
     for (int64_t h = 0; h < problem.heads; ++h) {
+      if (problem.GateOf(h) == 0) continue;
       for (int64_t i = 0; i < range.queries; ++i) {
         for (int64_t j = 0; j < range.keys; ++j) {
           if (!Keeps(problem, s, h, i, j) || !BiasKeeps(in.bias, s, h, i, j)) continue;

@@ -217,7 +217,10 @@ inline AttentionGradients MakeGradients(const Case& made) {
           like(made.inputs.value),
           like(made.problem.relative.keys),
           like(made.problem.relative.values),
-          like(made.problem.bias.additive)};
+          like(made.problem.bias.additive),
+          made.problem.head_gates.empty()
+              ? Tensor()
+              : Tensor::Zeros({made.problem.heads}, dtype, MemoryTag::kOther)};
 }
 
 inline AttentionOutputs MakeOutputs(const Case& made) {

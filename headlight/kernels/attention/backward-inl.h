@@ -5,6 +5,7 @@
 //   dV += P^T dO              dP = dO V^T
 //   dS = P * (dP - D)         dQ = scale * dS K        dK += scale * dS^T Q
 //
+// dO stands for the output gradient times the head's gate; in D it is the output that has it.
 // Relative keys and values add products in distance order (relative-inl.h) to each of these.
 //
 // With dropout factors F: dV += (P F)^T dO and dS = P * (dP F - D). (Dao et al. 2022, appendix
@@ -372,6 +373,16 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
   return range;
 }
 
+// Rows kQueryStride apart, times a factor; width is a multiple of kLanes.
+inline void ScaleRows(float factor, int64_t rows, int64_t width, float* values) {
+  const D d;
+  for (int64_t i = 0; i < rows; ++i, values += kQueryStride) {
+    for (int64_t c = 0; c < width; c += kLanes) {
+      hn::StoreU(hn::Mul(hn::LoadU(d, values + c), hn::Set(d, factor)), d, values + c);
+    }
+  }
+}
+
 // Rows of the query block: queries, output gradients, lse and D. Rows past the last query are zero.
 inline void PackQueries(const BackwardHead& task, int64_t begin, int64_t rows, int64_t padded,
                         BackwardScratch& scratch) {
@@ -398,6 +409,7 @@ inline void PackQueries(const BackwardHead& task, int64_t begin, int64_t rows, i
     for (; c < head.value_dim; ++c) mean += gradient[c] * task.out.at(begin + i, c);
     scratch.mean[i] = mean;
   }
+  if (head.gate != 1) ScaleRows(head.gate, rows, value_width, scratch.out_gradient);
   for (int64_t i = rows; i < padded; ++i) {
     std::fill_n(scratch.query + i * kQueryStride, head_width, 0.0f);
     std::fill_n(scratch.out_gradient + i * kQueryStride, value_width, 0.0f);
@@ -413,7 +425,7 @@ inline void AddNonFiniteGradients(const BackwardHead& task, const KeyBlock& bloc
   const HeadProblem& head = task.problem;
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t c = 0; c < head.value_dim; ++c) {
-      const float gradient = task.out_gradient.at(begin + i, c);
+      const float gradient = head.gate * task.out_gradient.at(begin + i, c);
       if (std::isfinite(gradient)) continue;
       for (int64_t j = 0; j < block.count; ++j) {
         const int64_t key = block.begin + j;
@@ -626,8 +638,11 @@ inline void ZeroRows(const MutableMatrix& rows, int64_t begin, int64_t end, int6
 
 inline void Backward(const BackwardTask& task) {
   const HeadProblem& head = task.heads[0].problem;
-  // Keys past the limit are masked for every query.
-  const int64_t limit = head.intervals.limit;
+  // Keys past the limit are masked for every query. Closed heads keep none.
+  int64_t limit = 0;
+  for (int64_t h = 0; h < task.head_count; ++h) {
+    limit = std::max(limit, task.heads[h].problem.intervals.limit);
+  }
   if (limit == 0 || head.blocks.present()) {
     for (int64_t h = 0; h < task.head_count; ++h) {
       ZeroRows(task.heads[h].query_gradient, 0, head.queries, head.head_dim);

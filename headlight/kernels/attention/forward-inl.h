@@ -293,8 +293,8 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   }
 }
 
-// out = sums / sum, lse = (largest + log2 sum) ln 2 of the strip `at` rows into the task; a row
-// without keys gives 0 and -inf.
+// out = gate * sums / sum, lse = (largest + log2 sum) ln 2 of the strip `at` rows into the task; a
+// row without keys gives 0 and -inf.
 inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t at, int64_t rows,
                        const ForwardScratch& scratch) {
   const D d;
@@ -307,7 +307,7 @@ inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t
     // Log is only for finite numbers: a NaN is carried here.
     const V carried = hn::IfThenElse(hn::IsNaN(sum), sum, lse);
     hn::StoreU(hn::IfThenElse(nothing, hn::Set(d, kNegativeInfinity), carried), d, lses + i);
-    hn::StoreU(hn::IfThenElse(nothing, hn::Zero(d), hn::Div(hn::Set(d, 1.0f), sum)), d,
+    hn::StoreU(hn::IfThenElse(nothing, hn::Zero(d), hn::Div(hn::Set(d, head.gate), sum)), d,
                inverses + i);
   }
   if (task.lse != nullptr) std::copy(lses, lses + rows, task.lse + task.begin + at);
