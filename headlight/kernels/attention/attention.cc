@@ -187,12 +187,17 @@ ProbeStatistics StatisticsOf(HeadStatistics& statistics, int64_t slot, int64_t f
     return tensor.empty() ? nullptr : tensor.data<float>() + slot * tensor.stride(0) + first_token;
   };
   Tensor& keys = statistics.largest_key;
-  return {at(statistics.entropy),
-          at(statistics.distance),
-          at(statistics.absolute_distance),
-          at(statistics.largest_weight),
-          at(statistics.set_mass),
-          keys.empty() ? nullptr : keys.data<int32_t>() + slot * keys.stride(0) + first_token};
+  ProbeStatistics to{
+      at(statistics.entropy),           at(statistics.distance),
+      at(statistics.absolute_distance), at(statistics.largest_weight),
+      at(statistics.set_mass),          keys.data<int32_t>() + slot * keys.stride(0) + first_token};
+  if (statistics.top > 0) {
+    const int64_t first = slot * statistics.top_keys.stride(0) + first_token * statistics.top;
+    to.top = statistics.top;
+    to.top_weights = statistics.top_weights.data<float>() + first;
+    to.top_keys = statistics.top_keys.data<int32_t>() + first;
+  }
+  return to;
 }
 
 std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, AttentionOutputs& outputs) {

@@ -166,6 +166,11 @@ struct HeadStatistics {
   Tensor largest_weight;
   Tensor largest_key;  // i32: its key (the first of equals), counted in the sequence
   Tensor set_mass;     // sum of w over key_set; empty when key_set is
+  int64_t top = 0;     // asked: how many of the keys with the largest weights
+  // [chosen heads, query tokens, top], the largest first (of equals, the first key); weight 0 and
+  // key -1 after the last key of a weight above 0. Empty when top is 0.
+  Tensor top_weights;
+  Tensor top_keys;  // i32, counted in the sequence
 };
 
 struct AttentionOutputs {

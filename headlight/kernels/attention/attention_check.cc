@@ -317,7 +317,15 @@ void PrepareStatistics(const AttentionProblem& problem, HeadStatistics& statisti
     throw Error(ErrorKind::kShape, "attention: key_set must be {} (key tokens), found {}",
                 problem.key_tokens(), statistics.key_set.size());
   }
+  if (statistics.top < 0) {
+    throw Error(ErrorKind::kUsage, "attention: top must be at least 0, found {}", statistics.top);
+  }
   const Shape shape{static_cast<int64_t>(statistics.heads.size()), problem.query_tokens()};
+  const Shape top{shape[0], shape[1], statistics.top};
+  statistics.top_weights =
+      statistics.top == 0 ? Tensor() : Tensor::Zeros(top, problem.dtype, MemoryTag::kActivations);
+  statistics.top_keys =
+      statistics.top == 0 ? Tensor() : Tensor::Zeros(top, DType::kI32, MemoryTag::kActivations);
   for (Tensor* tensor : {&statistics.entropy, &statistics.distance, &statistics.absolute_distance,
                          &statistics.largest_weight}) {
     *tensor = Tensor::Zeros(shape, problem.dtype, MemoryTag::kActivations);

@@ -141,6 +141,9 @@ struct ProbeStatistics {
   float *entropy = nullptr, *distance = nullptr, *absolute_distance = nullptr;
   float *largest_weight = nullptr, *set_mass = nullptr;
   int32_t* largest_key = nullptr;
+  int64_t top = 0;  // for each query, that many weights and keys
+  float* top_weights = nullptr;
+  int32_t* top_keys = nullptr;
 };
 // Weights and statistics of queries [begin, end) of one head, from the lse of its forward pass.
 struct ProbeTask {

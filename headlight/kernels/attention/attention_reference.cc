@@ -212,6 +212,26 @@ double ValueAt(const Operands<T>& in, const SequenceRange& range, int64_t head, 
   return value;
 }
 
+// The keys of the largest weights of query token t.
+template <typename T>
+void WriteLargest(HeadStatistics& statistics, int64_t slot, int64_t t, const Row& row) {
+  if (statistics.top == 0) return;
+  std::vector<int32_t> keys;
+  for (size_t j = 0; j < row.weight.size(); ++j) {
+    if (row.kept[j] != 0 && row.weight[j] > 0) keys.push_back(static_cast<int32_t>(j));
+  }
+  std::stable_sort(keys.begin(), keys.end(), [&](int32_t a, int32_t b) {
+    return row.weight[static_cast<size_t>(a)] > row.weight[static_cast<size_t>(b)];
+  });
+  for (int64_t place = 0; place < statistics.top; ++place) {
+    const size_t at = static_cast<size_t>(place);
+    const bool there = at < keys.size();
+    statistics.top_keys.view<int32_t>()(slot, t, place) = there ? keys[at] : -1;
+    statistics.top_weights.view<T>()(slot, t, place) =
+        there ? static_cast<T>(row.weight[static_cast<size_t>(keys[at])]) : T{0};
+  }
+}
+
 template <typename T>
 void WriteStatistics(const AttentionProblem& problem, HeadStatistics& statistics, size_t slot,
                      int64_t sequence, int64_t i, const Row& row) {
@@ -240,6 +260,7 @@ void WriteStatistics(const AttentionProblem& problem, HeadStatistics& statistics
   statistics.largest_weight.view<T>()(h, t) = static_cast<T>(largest);
   statistics.largest_key.view<int32_t>()(h, t) = largest_key;
   if (!statistics.set_mass.empty()) statistics.set_mass.view<T>()(h, t) = static_cast<T>(mass);
+  WriteLargest<T>(statistics, h, t, row);
 }
 
 // Writes the weights and statistics that the caller asked for.

@@ -71,6 +71,27 @@ inline void AddStatistics(const float* weights, int64_t vectors, int64_t i, int6
   to.largest_key[i] = static_cast<int32_t>(most_key);
 }
 
+// Puts the weights of a query to the keys from `key` on where they belong among its largest, which
+// descend: `weights_to` and `keys_to`. Keys come in order, so that the first of equals stays first.
+inline void AddLargest(const float* weights, int64_t vectors, int64_t key, int64_t top,
+                       float* weights_to, int32_t* keys_to) {
+  const D d;
+  for (int64_t v = 0; v < vectors * kLanes; v += kLanes) {
+    const V least = hn::Set(d, weights_to[top - 1]);
+    if (hn::AllFalse(d, hn::Gt(hn::LoadU(d, weights + v), least))) continue;
+    for (int64_t lane = v; lane < v + kLanes; ++lane) {
+      if (!(weights[lane] > weights_to[top - 1])) continue;
+      int64_t place = top - 1;
+      for (; place > 0 && weights_to[place - 1] < weights[lane]; --place) {
+        weights_to[place] = weights_to[place - 1];
+        keys_to[place] = keys_to[place - 1];
+      }
+      weights_to[place] = weights[lane];
+      keys_to[place] = static_cast<int32_t>(key + lane);
+    }
+  }
+}
+
 // Divides what was summed up for query i by the sum of its weights, which is 1 but for rounding.
 inline void FinishProbe(const HeadProblem& head, const ProbeTask& task, int64_t i, float sum) {
   if (sum == 0) return;  // nothing to attend to
@@ -83,6 +104,7 @@ inline void FinishProbe(const HeadProblem& head, const ProbeTask& task, int64_t 
     to.absolute_distance[i] *= inverse;
     to.largest_weight[i] *= inverse;
     if (to.set_mass != nullptr) to.set_mass[i] *= inverse;
+    for (int64_t place = 0; place < to.top; ++place) to.top_weights[i * to.top + place] *= inverse;
   }
   for (int64_t j = 0; j < head.keys && task.weights.data != nullptr; ++j) {
     task.weights.row(i)[j * task.weights.column_stride] *= inverse;
@@ -108,6 +130,10 @@ void ProbeStrip(const HeadProblem& head, const ProbeTask& task, const KeyBlock& 
     if (task.statistics.entropy != nullptr) {
       AddStatistics(weights, vectors, i, block.begin + first,
                     key_set == nullptr ? nullptr : key_set + first, task.statistics);
+    }
+    if (const ProbeStatistics& to = task.statistics; to.top > 0) {
+      AddLargest(weights, vectors, block.begin + first, to.top, to.top_weights + i * to.top,
+                 to.top_keys + i * to.top);
     }
     if (task.weights.data == nullptr) continue;
     float* to = task.weights.row(i) + (block.begin + first) * task.weights.column_stride;
@@ -167,6 +193,8 @@ inline void Probe(const HeadProblem& head, const ProbeTask& task) {
       to.entropy[i] = to.distance[i] = to.absolute_distance[i] = to.largest_weight[i] = 0;
       to.largest_key[i] = -1;
       if (to.set_mass != nullptr) to.set_mass[i] = 0;
+      std::fill_n(to.top_weights + i * to.top, to.top, 0.0f);
+      std::fill_n(to.top_keys + i * to.top, to.top, -1);
     }
     for (int64_t j = 0; j < head.keys && task.weights.data != nullptr; ++j) {
       task.weights.row(i)[j * task.weights.column_stride] = 0;
