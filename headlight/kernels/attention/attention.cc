@@ -20,16 +20,30 @@ namespace {
 
 using namespace attention;
 
-Matrix HeadOf(const Tensor& tensor, int64_t first_token, int64_t head) {
+// Rows of one head of a sequence whose first token is `first_token`, ragged or padded.
+template <typename M, typename T>
+M RowsOf(T& tensor, int64_t sequence, int64_t first_token, int64_t head) {
   if (tensor.empty()) return {};
-  return {tensor.data<float>() + first_token * tensor.stride(0) + head * tensor.stride(1),
-          tensor.stride(0), tensor.stride(2)};
+  auto* data = tensor.template data<float>();
+  if (tensor.shape().rank() == 4) {
+    return {data + sequence * tensor.stride(0) + head * tensor.stride(2), tensor.stride(1),
+            tensor.stride(3)};
+  }
+  return {data + first_token * tensor.stride(0) + head * tensor.stride(1), tensor.stride(0),
+          tensor.stride(2)};
 }
 
-MutableMatrix HeadOf(Tensor& tensor, int64_t first_token, int64_t head) {
-  if (tensor.empty()) return {};
-  return {tensor.data<float>() + first_token * tensor.stride(0) + head * tensor.stride(1),
-          tensor.stride(0), tensor.stride(2)};
+Matrix QueryRows(const Tensor& tensor, const SequenceRange& range, int64_t head) {
+  return RowsOf<Matrix>(tensor, range.sequence, range.query_begin, head);
+}
+MutableMatrix QueryRows(Tensor& tensor, const SequenceRange& range, int64_t head) {
+  return RowsOf<MutableMatrix>(tensor, range.sequence, range.query_begin, head);
+}
+Matrix KeyRows(const Tensor& tensor, const SequenceRange& range, int64_t head) {
+  return RowsOf<Matrix>(tensor, range.sequence, range.key_begin, head);
+}
+MutableMatrix KeyRows(Tensor& tensor, const SequenceRange& range, int64_t head) {
+  return RowsOf<MutableMatrix>(tensor, range.sequence, range.key_begin, head);
 }
 
 template <typename T>
@@ -78,9 +92,9 @@ HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& in
   made.keys = range.keys;
   made.head_dim = problem.head_dim;
   made.value_dim = problem.value_dim;
-  made.query = HeadOf(inputs.query, range.query_begin, head);
-  made.key = HeadOf(inputs.key, range.key_begin, kv_head);
-  made.value = HeadOf(inputs.value, range.key_begin, kv_head);
+  made.query = QueryRows(inputs.query, range, head);
+  made.key = KeyRows(inputs.key, range, kv_head);
+  made.value = KeyRows(inputs.value, range, kv_head);
   made.scale = static_cast<float>(problem.EffectiveScale());
   made.intervals = mask.IntervalsOf(sequence);
   made.blocks = mask.BlocksOf(sequence, head);
@@ -167,7 +181,7 @@ void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs
       ForwardTask task;
       task.begin = share.first_query;
       task.end = share.last_query;
-      task.out = HeadOf(outputs.out, range.query_begin, head);
+      task.out = QueryRows(outputs.out, range, head);
       if (!lse.empty()) task.lse = LseOf(lse, range.query_begin, head);
       replaced[static_cast<size_t>(number)] +=
           FusedForward(ProblemOf(problem, inputs, mask, share.sequence, head), task);
@@ -323,16 +337,16 @@ void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_
       const int64_t head = kv_head * group + h;
       heads[static_cast<size_t>(h)] = {
           ProblemOf(in.problem, in.inputs, in.mask, share.sequence, head),
-          HeadOf(in.outputs.out, range.query_begin, head),
-          HeadOf(in.out_gradient, range.query_begin, head),
+          QueryRows(in.outputs.out, range, head),
+          QueryRows(in.out_gradient, range, head),
           LseOf(in.outputs.lse, range.query_begin, head),
-          HeadOf(in.gradients.query, range.query_begin, head),
+          QueryRows(in.gradients.query, range, head),
           tables.Of(in.gradients.relative_keys, in_wave, head),
           tables.Of(in.gradients.relative_values, in_wave, head),
           ScoresOf<MutableMatrix>(in.gradients.bias, share.sequence, head)};
     }
-    FusedBackward({heads.data(), group, HeadOf(in.gradients.key, range.key_begin, kv_head),
-                   HeadOf(in.gradients.value, range.key_begin, kv_head)});
+    FusedBackward({heads.data(), group, KeyRows(in.gradients.key, range, kv_head),
+                   KeyRows(in.gradients.value, range, kv_head)});
   }
 }
 
@@ -359,7 +373,7 @@ void BackwardFused(const BackwardOperands& in) {
 double GateGradient(const BackwardOperands& in, int64_t sequence, int64_t head) {
   const SequenceRange range = RangeOf(in.problem, sequence);
   const int64_t value_dim = in.problem.value_dim;
-  Matrix out = HeadOf(in.outputs.out, range.query_begin, head);
+  Matrix out = QueryRows(in.outputs.out, range, head);
   const float* lse = LseOf(in.outputs.lse, range.query_begin, head);
   Tensor computed, computed_lse;
   double gate = in.problem.GateOf(head);
@@ -382,7 +396,7 @@ double GateGradient(const BackwardOperands& in, int64_t sequence, int64_t head) 
     lse = computed_lse.data<float>();
     gate = 1;
   }
-  const Matrix gradient = HeadOf(in.out_gradient, range.query_begin, head);
+  const Matrix gradient = QueryRows(in.out_gradient, range, head);
   double sum = 0;
   for (int64_t i = 0; i < range.queries; ++i) {
     if (lse[i] == -std::numeric_limits<float>::infinity()) continue;
@@ -507,7 +521,7 @@ void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& i
                        AttentionGradients& gradients) {
   SelectedIsa();
   CheckInputs(problem, inputs);
-  CheckTensor(problem, "out", outputs.out, OutShape(problem));
+  CheckTokens(problem, "out", outputs.out, OutShape(problem), problem.query_offsets);
   CheckLse(problem, outputs.lse);
   if (!FusedRefusal(problem).empty()) {
     return AttentionBackwardReference(problem, inputs, out_gradient, gradients);

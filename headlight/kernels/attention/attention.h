@@ -140,12 +140,28 @@ struct AttentionProblem {
   double EffectiveScale() const;
 };
 
-// Any strides: windows into a fused [tokens, 3 * heads * head_dim] buffer are welcome.
+// Ragged, as below, or padded: every tensor of tokens (inputs, out, their gradients) may instead be
+// [batch, len, heads, dim], where sequence s has the first rows, as many as the offsets say, of
+// tensor s; the rows after them are neither read nor written, and cost nothing. Any strides:
+// windows into a fused [tokens, 3 * heads * head_dim] buffer are welcome, and [batch, heads, len,
+// dim] is tensor.Transpose(1, 2). PaddedRows and OffsetsOf below help.
 struct AttentionInputs {
   Tensor query;  // [query tokens, heads, head_dim]
   Tensor key;    // [key tokens, kv_heads, head_dim]
   Tensor value;  // [key tokens, kv_heads, value_dim]
 };
+
+// Offsets of sequences of these lengths, which must not be negative: {0, l0, l0 + l1, ...}. A
+// padded batch of whole rows has equal lengths.
+std::vector<int64_t> OffsetsOf(const std::vector<int64_t>& lengths);
+
+// How a padded tensor of rank 4 lies in memory, outermost axis first.
+enum class PaddedLayout {
+  kBatchLenHeads,  // [batch, len, heads, dim]
+  kBatchHeadsLen,  // [batch, heads, len, dim]
+};
+// A window on the tensor as AttentionInputs wants it. No copy.
+Tensor PaddedRows(const Tensor& tensor, PaddedLayout layout);
 
 // Weights of one head of one sequence, before dropout: [Lq, Lk], rows sum to 1 (or 0).
 struct HeadWeights {
@@ -174,8 +190,8 @@ struct HeadStatistics {
 };
 
 struct AttentionOutputs {
-  Tensor out;  // [query tokens, heads, value_dim], any strides
-  Tensor lse;  // [heads, query tokens], last stride 1: ln sum exp score. Empty: unwanted
+  Tensor out;  // [query tokens, heads, value_dim] or padded, any strides
+  Tensor lse;  // [heads, query tokens] by offsets, last stride 1: ln sum exp score. Empty: unwanted
   std::vector<HeadWeights> weights;  // sequence and head set by the caller
   std::optional<HeadStatistics> statistics;
   int64_t replaced_scores = 0;  // under kReplaceByZero: how many, over all heads
@@ -200,7 +216,7 @@ struct AttentionGradients {
 };
 
 // `outputs` are those of the forward pass of the same problem and inputs (out and lse are read).
-// out_gradient: [query tokens, heads, value_dim], any strides.
+// out_gradient: [query tokens, heads, value_dim] or padded, any strides.
 void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& inputs,
                        const AttentionOutputs& outputs, const Tensor& out_gradient,
                        AttentionGradients& gradients);

@@ -238,6 +238,25 @@ void CheckAttentionProblem(const AttentionProblem& problem) {
   CheckDropout(problem);
 }
 
+std::vector<int64_t> OffsetsOf(const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> offsets = {0};
+  for (int64_t length : lengths) {
+    if (length < 0) {
+      throw Error(ErrorKind::kShape, "attention: lengths must not be negative, found {}", length);
+    }
+    offsets.push_back(offsets.back() + length);
+  }
+  return offsets;
+}
+
+Tensor PaddedRows(const Tensor& tensor, PaddedLayout layout) {
+  if (tensor.shape().rank() != 4) {
+    throw Error(ErrorKind::kShape, "attention: a padded tensor must have 4 axes, found {}",
+                tensor.shape().ToString());
+  }
+  return layout == PaddedLayout::kBatchHeadsLen ? tensor.Transpose(1, 2) : tensor;
+}
+
 std::vector<double> AlibiSlopes(int64_t heads) {
   if (heads < 1) {
     throw Error(ErrorKind::kUsage, "attention: ALiBi needs at least 1 head, found {}", heads);
@@ -267,11 +286,24 @@ void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor
   }
 }
 
+void CheckTokens(const AttentionProblem& problem, const char* name, const Tensor& tensor,
+                 const Shape& shape, const std::vector<int64_t>& offsets) {
+  if (tensor.shape().rank() != 4) return CheckTensor(problem, name, tensor, shape);
+  const Shape& padded = tensor.shape();
+  if (padded[0] != problem.batch() || padded[1] < LongestOf(offsets) || padded[2] != shape[1] ||
+      padded[3] != shape[2] || tensor.dtype() != problem.dtype) {
+    throw Error(ErrorKind::kShape,
+                "attention: padded {} must be {} [{}, >= {}, {}, {}], found {} {}", name,
+                DTypeName(problem.dtype), problem.batch(), LongestOf(offsets), shape[1], shape[2],
+                DTypeName(tensor.dtype()), padded.ToString());
+  }
+}
+
 void CheckInputs(const AttentionProblem& problem, const AttentionInputs& inputs) {
   CheckAttentionProblem(problem);
-  CheckTensor(problem, "query", inputs.query, QueryShape(problem));
-  CheckTensor(problem, "key", inputs.key, KeyShape(problem));
-  CheckTensor(problem, "value", inputs.value, ValueShape(problem));
+  CheckTokens(problem, "query", inputs.query, QueryShape(problem), problem.query_offsets);
+  CheckTokens(problem, "key", inputs.key, KeyShape(problem), problem.key_offsets);
+  CheckTokens(problem, "value", inputs.value, ValueShape(problem), problem.key_offsets);
 }
 
 void CheckLse(const AttentionProblem& problem, const Tensor& lse) {
@@ -286,7 +318,7 @@ void PrepareOutputs(const AttentionProblem& problem, AttentionOutputs& outputs) 
   if (outputs.out.empty()) {
     outputs.out = Tensor::Uninitialized(OutShape(problem), problem.dtype, MemoryTag::kActivations);
   }
-  CheckTensor(problem, "out", outputs.out, OutShape(problem));
+  CheckTokens(problem, "out", outputs.out, OutShape(problem), problem.query_offsets);
   if (!outputs.lse.empty()) CheckLse(problem, outputs.lse);
   outputs.replaced_scores = 0;
   for (HeadWeights& wanted : outputs.weights) {
@@ -338,10 +370,11 @@ void PrepareStatistics(const AttentionProblem& problem, HeadStatistics& statisti
 
 void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
                     const AttentionGradients& gradients) {
-  CheckTensor(problem, "out gradient", out_gradient, OutShape(problem));
-  CheckTensor(problem, "query gradient", gradients.query, QueryShape(problem));
-  CheckTensor(problem, "key gradient", gradients.key, KeyShape(problem));
-  CheckTensor(problem, "value gradient", gradients.value, ValueShape(problem));
+  CheckTokens(problem, "out gradient", out_gradient, OutShape(problem), problem.query_offsets);
+  CheckTokens(problem, "query gradient", gradients.query, QueryShape(problem),
+              problem.query_offsets);
+  CheckTokens(problem, "key gradient", gradients.key, KeyShape(problem), problem.key_offsets);
+  CheckTokens(problem, "value gradient", gradients.value, ValueShape(problem), problem.key_offsets);
   CheckTableGradient(problem, "relative keys gradient", problem.relative.keys,
                      gradients.relative_keys);
   CheckTableGradient(problem, "relative values gradient", problem.relative.values,

@@ -9,11 +9,12 @@ namespace headlight::attention {
 struct SequenceRange {
   int64_t query_begin, queries;  // first query token, and how many
   int64_t key_begin, keys;
+  int64_t sequence;
 };
 inline SequenceRange RangeOf(const AttentionProblem& problem, int64_t sequence) {
   const size_t s = static_cast<size_t>(sequence);
   return {problem.query_offsets[s], problem.query_offsets[s + 1] - problem.query_offsets[s],
-          problem.key_offsets[s], problem.key_offsets[s + 1] - problem.key_offsets[s]};
+          problem.key_offsets[s], problem.key_offsets[s + 1] - problem.key_offsets[s], sequence};
 }
 
 // Windows and ALiBi count query i as i + PlaceShift.
@@ -42,6 +43,10 @@ inline Shape LseShape(const AttentionProblem& problem) {
 // All throw kShape or kUsage.
 void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,
                  const Shape& shape);
+// The same for a tensor of tokens, which may be padded: [batch, >= the longest, shape[1],
+// shape[2]].
+void CheckTokens(const AttentionProblem& problem, const char* name, const Tensor& tensor,
+                 const Shape& shape, const std::vector<int64_t>& offsets);
 void CheckInputs(const AttentionProblem& problem, const AttentionInputs& inputs);
 void CheckLse(const AttentionProblem& problem, const Tensor& lse);
 // Also allocates what the caller left empty.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "headlight/base/threads.h"
@@ -72,14 +73,34 @@ bool BiasKeeps(const View<const T>& bias, int64_t sequence, int64_t head, int64_
          bias(sequence, head, query, key) != -std::numeric_limits<T>::infinity();
 }
 
+// A tensor of tokens, ragged or padded: element (row i of the sequence, head, column).
+template <typename T>
+struct Rows {
+  using Value = std::remove_const_t<T>;
+  using Source = std::conditional_t<std::is_const_v<T>, const Tensor, Tensor>;
+  static Rows OfQueries(Source& tensor) { return Rows(tensor, &SequenceRange::query_begin); }
+  static Rows OfKeys(Source& tensor) { return Rows(tensor, &SequenceRange::key_begin); }
+
+  Rows(Source& tensor, int64_t SequenceRange::*begin) : first_token(begin) {
+    if (!tensor.empty()) view = tensor.template view<Value>();
+  }
+  T& operator()(const SequenceRange& range, int64_t i, int64_t head, int64_t c) const {
+    return view.shape.rank() == 4 ? view(range.sequence, i, head, c)
+                                  : view(range.*first_token + i, head, c);
+  }
+
+  View<T> view;
+  int64_t SequenceRange::*first_token;
+};
+
 // The tensors of a problem, typed, with the tables as pointers.
 template <typename T>
 struct Operands {
   Operands(const AttentionProblem& p, const AttentionInputs& inputs)
       : problem(p),
-        query(inputs.query.empty() ? View<const T>{} : inputs.query.view<T>()),
-        key(inputs.key.empty() ? View<const T>{} : inputs.key.view<T>()),
-        value(inputs.value.empty() ? View<const T>{} : inputs.value.view<T>()),
+        query(Rows<const T>::OfQueries(inputs.query)),
+        key(Rows<const T>::OfKeys(inputs.key)),
+        value(Rows<const T>::OfKeys(inputs.value)),
         scale(p.EffectiveScale()),
         group(p.heads / p.kv_heads) {
     if (!p.relative.keys.empty()) relative_keys = p.relative.keys.view<T>();
@@ -92,7 +113,7 @@ struct Operands {
   }
 
   const AttentionProblem& problem;
-  View<const T> query, key, value;
+  Rows<const T> query, key, value;
   View<const T> relative_keys, relative_values;  // data == nullptr: none
   View<const T> bias;                            // the same
   double scale;
@@ -115,13 +136,13 @@ double Score(const Operands<T>& in, const SequenceRange& range, int64_t head, in
              int64_t j) {
   double sum = 0;
   for (int64_t c = 0; c < in.problem.head_dim; ++c) {
-    double key = static_cast<double>(in.key(range.key_begin + j, head / in.group, c));
+    double key = static_cast<double>(in.key(range, j, head / in.group, c));
     const View<const T>& table = in.relative_keys;
     if (table.data != nullptr) {
       key +=
           static_cast<double>(table(in.TableHead(table, head), TableRow(table.size(1), i, j), c));
     }
-    sum += static_cast<double>(in.query(range.query_begin + i, head, c)) * key;
+    sum += static_cast<double>(in.query(range, i, head, c)) * key;
   }
   return in.scale * sum;
 }
@@ -203,7 +224,7 @@ void FillRow(const Operands<T>& in, int64_t sequence, int64_t head, int64_t i, R
 template <typename T>
 double ValueAt(const Operands<T>& in, const SequenceRange& range, int64_t head, int64_t i,
                int64_t j, int64_t c) {
-  double value = static_cast<double>(in.value(range.key_begin + j, head / in.group, c));
+  double value = static_cast<double>(in.value(range, j, head / in.group, c));
   const View<const T>& table = in.relative_values;
   if (table.data != nullptr) {
     value +=
@@ -309,10 +330,10 @@ int64_t ForwardHead(const Operands<T>& in, AttentionOutputs& outputs, int64_t se
   for (int64_t i = 0; i < range.queries; ++i) {
     FillRow(in, sequence, head, i, row);
     replaced += row.replaced_count;
-    const View<T> out = outputs.out.view<T>();
+    const Rows<T> out = Rows<T>::OfQueries(outputs.out);
     const std::vector<double> attended = Attended(in, range, head, i, row);
     for (int64_t c = 0; c < in.problem.value_dim; ++c) {
-      out(range.query_begin + i, head, c) =
+      out(range, i, head, c) =
           static_cast<T>(in.problem.GateOf(head) * attended[static_cast<size_t>(c)]);
     }
     if (!outputs.lse.empty()) {
@@ -345,7 +366,7 @@ struct Sums {
 // d score(i, j) for each key of row i: P (dP - D), D = sum of P dP. Each line inverts one of
 // ForwardHead and FillRow.
 template <typename T>
-std::vector<double> ScoreGradients(const Operands<T>& in, const View<const T>& out_gradient,
+std::vector<double> ScoreGradients(const Operands<T>& in, const Rows<const T>& out_gradient,
                                    int64_t sequence, int64_t head, int64_t i, const Row& row) {
   const SequenceRange range = RangeOf(in.problem, sequence);
   std::vector<double> gradient(row.weight.size(), 0);
@@ -354,8 +375,8 @@ std::vector<double> ScoreGradients(const Operands<T>& in, const View<const T>& o
     const size_t key = static_cast<size_t>(j);
     if (row.kept[key] == 0 || row.factor[key] == 0) continue;
     for (int64_t c = 0; c < in.problem.value_dim; ++c) {
-      gradient[key] += static_cast<double>(out_gradient(range.query_begin + i, head, c)) *
-                       ValueAt(in, range, head, i, j, c);
+      gradient[key] +=
+          static_cast<double>(out_gradient(range, i, head, c)) * ValueAt(in, range, head, i, j, c);
     }
     gradient[key] *= row.factor[key] * in.problem.GateOf(head);
     mean += row.weight[key] * gradient[key];
@@ -368,7 +389,7 @@ std::vector<double> ScoreGradients(const Operands<T>& in, const View<const T>& o
 }
 
 template <typename T>
-void BackwardRow(const Operands<T>& in, const View<const T>& out_gradient, int64_t sequence,
+void BackwardRow(const Operands<T>& in, const Rows<const T>& out_gradient, int64_t sequence,
                  int64_t head, int64_t i, const Row& row, AttentionGradients& gradients,
                  Sums& sums) {
   const SequenceRange range = RangeOf(in.problem, sequence);
@@ -384,8 +405,8 @@ void BackwardRow(const Operands<T>& in, const View<const T>& out_gradient, int64
     const double score_gradient = in.scale * row.slope[key] * score[key];
     for (int64_t c = 0; c < head_dim; ++c) {
       if (row.replaced[key] != 0) break;
-      double factor = static_cast<double>(in.key(range.key_begin + j, head / in.group, c));
-      const double q = static_cast<double>(in.query(range.query_begin + i, head, c));
+      double factor = static_cast<double>(in.key(range, j, head / in.group, c));
+      const double q = static_cast<double>(in.query(range, i, head, c));
       const View<const T>& table = in.relative_keys;
       if (table.data != nullptr) {
         const int64_t r = TableRow(table.size(1), i, j);
@@ -398,16 +419,16 @@ void BackwardRow(const Operands<T>& in, const View<const T>& out_gradient, int64
     if (row.factor[key] == 0) continue;
     const double weight = row.weight[key] * row.factor[key] * in.problem.GateOf(head);
     for (int64_t c = 0; c < value_dim; ++c) {
-      const double g = static_cast<double>(out_gradient(range.query_begin + i, head, c));
+      const double g = static_cast<double>(out_gradient(range, i, head, c));
       sums.value[static_cast<size_t>(j * value_dim + c)] += weight * g;
       if (in.relative_values.data == nullptr) continue;
       const int64_t r = TableRow(in.relative_values.size(1), i, j);
       sums.relative_values[static_cast<size_t>(r * value_dim + c)] += weight * g;
     }
   }
-  const View<T> query_gradient = gradients.query.view<T>();
+  const Rows<T> query_gradient = Rows<T>::OfQueries(gradients.query);
   for (int64_t c = 0; c < head_dim; ++c) {
-    query_gradient(range.query_begin + i, head, c) = static_cast<T>(query[static_cast<size_t>(c)]);
+    query_gradient(range, i, head, c) = static_cast<T>(query[static_cast<size_t>(c)]);
   }
 }
 
@@ -425,7 +446,7 @@ void AddTable(const std::vector<double>& sums, int64_t head, Tensor& gradient) {
 
 // All query heads of one key/value head of one sequence.
 template <typename T>
-void BackwardGroup(const Operands<T>& in, const View<const T>& out_gradient, int64_t sequence,
+void BackwardGroup(const Operands<T>& in, const Rows<const T>& out_gradient, int64_t sequence,
                    int64_t kv_head, AttentionGradients& gradients) {
   const AttentionProblem& problem = in.problem;
   const SequenceRange range = RangeOf(problem, sequence);
@@ -443,13 +464,15 @@ void BackwardGroup(const Operands<T>& in, const View<const T>& out_gradient, int
     AddTable<T>(sums.relative_keys, head, gradients.relative_keys);
     AddTable<T>(sums.relative_values, head, gradients.relative_values);
   }
+  const Rows<T> key_gradient = Rows<T>::OfKeys(gradients.key);
+  const Rows<T> value_gradient = Rows<T>::OfKeys(gradients.value);
   for (int64_t j = 0; j < range.keys; ++j) {
     for (int64_t c = 0; c < problem.head_dim; ++c) {
-      gradients.key.view<T>()(range.key_begin + j, kv_head, c) =
+      key_gradient(range, j, kv_head, c) =
           static_cast<T>(sums.key[static_cast<size_t>(j * problem.head_dim + c)]);
     }
     for (int64_t c = 0; c < problem.value_dim; ++c) {
-      gradients.value.view<T>()(range.key_begin + j, kv_head, c) =
+      value_gradient(range, j, kv_head, c) =
           static_cast<T>(sums.value[static_cast<size_t>(j * problem.value_dim + c)]);
     }
   }
@@ -458,7 +481,7 @@ void BackwardGroup(const Operands<T>& in, const View<const T>& out_gradient, int
 // Added to each head's gradient of its gate: dO . O, where O is that of an open head.
 template <typename T>
 void AddGateGradients(const AttentionProblem& problem, const AttentionInputs& inputs,
-                      const View<const T>& out_gradient, Tensor& gates) {
+                      const Rows<const T>& out_gradient, Tensor& gates) {
   AttentionProblem opened = problem;
   opened.head_gates.clear();
   const Operands<T> in(opened, inputs);
@@ -472,8 +495,8 @@ void AddGateGradients(const AttentionProblem& problem, const AttentionInputs& in
         if (row.lse == -kInfinity) continue;
         const std::vector<double> attended = Attended(in, range, h, i, row);
         for (int64_t c = 0; c < problem.value_dim; ++c) {
-          sum += static_cast<double>(out_gradient(range.query_begin + i, h, c)) *
-                 attended[static_cast<size_t>(c)];
+          sum +=
+              static_cast<double>(out_gradient(range, i, h, c)) * attended[static_cast<size_t>(c)];
         }
       }
       gates.view<T>()(h) += static_cast<T>(sum);
@@ -486,7 +509,7 @@ void Backward(const AttentionProblem& problem, const AttentionInputs& inputs,
               const Tensor& out_gradient, AttentionGradients& gradients) {
   const Operands<T> in(problem, inputs);
   attention::ZeroBiasGradient(gradients);
-  const View<const T> out = out_gradient.empty() ? View<const T>{} : out_gradient.view<T>();
+  const Rows<const T> out = Rows<const T>::OfQueries(out_gradient);
   const int64_t tasks = problem.batch() * problem.kv_heads;
   const auto run = [&](int64_t task, int) {
     BackwardGroup<T>(in, out, task / problem.kv_heads, task % problem.kv_heads, gradients);
