@@ -174,6 +174,20 @@ Tensor Tensor::Transpose(int axis_a, int axis_b) const {
   return result;
 }
 
+Tensor Tensor::Repeat(int axis, int64_t count) const {
+  if (axis < 0 || axis >= shape_.rank() || shape_[axis] != 1 || count < 0) {
+    throw Error(ErrorKind::kShape, "repeat: axis {} of {} must be of size 1 to become {}", axis,
+                shape_.ToString(), count);
+  }
+  Tensor result = *this;
+  std::array<int64_t, kMaxRank> sizes{};
+  for (int i = 0; i < shape_.rank(); ++i) sizes[static_cast<size_t>(i)] = shape_[i];
+  sizes[static_cast<size_t>(axis)] = count;
+  result.shape_ = Shape(sizes.data(), shape_.rank());
+  result.strides_[static_cast<size_t>(axis)] = 0;
+  return result;
+}
+
 Tensor Tensor::Clone(MemoryTag tag) const { return CastTo(dtype_, tag); }
 
 Tensor Tensor::CastTo(DType dtype, MemoryTag tag) const {

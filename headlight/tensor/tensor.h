@@ -102,6 +102,9 @@ class Tensor {
   // tensors.
   Tensor SplitAxis(int axis, int64_t outer) const;
   Tensor Transpose(int axis_a, int axis_b) const;
+  // An axis of size 1 becomes one of `count` with stride 0: the same elements again and again. To
+  // be read, not written.
+  Tensor Repeat(int axis, int64_t count) const;
 
   // A contiguous copy with its own buffer; the dtypes may differ among f64 and f32.
   Tensor Clone(MemoryTag tag) const;

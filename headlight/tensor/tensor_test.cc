@@ -80,6 +80,16 @@ TEST(Tensor, WindowsShareTheBuffer) {
   EXPECT_EQ(part.Clone(MemoryTag::kOther).data<float>()[14], -1.0f);
 }
 
+TEST(Tensor, RepeatedAxesHaveStrideZero) {
+  const Tensor tensor = Counting({4, 1, 6}).Repeat(1, 3);
+  EXPECT_EQ(tensor.shape(), (Shape{4, 3, 6}));
+  EXPECT_EQ(tensor.stride(1), 0);
+  EXPECT_EQ(tensor.view<float>()(2, 1, 5), 17.0f);
+  EXPECT_EQ(tensor.Clone(MemoryTag::kOther).data<float>()[1 * 18 + 2 * 6 + 3], 9.0f);
+  EXPECT_THROW(tensor.Repeat(0, 2), Error);
+  EXPECT_THROW(tensor.Repeat(3, 2), Error);
+}
+
 TEST(Tensor, CastConverts) {
   const Tensor wide = Counting({2, 3}).Transpose(0, 1).CastTo(DType::kF64, MemoryTag::kOther);
   EXPECT_EQ(wide.view<double>()(2, 1), 5.0);

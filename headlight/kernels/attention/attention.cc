@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <vector>
 
 #include "headlight/base/cpu.h"
@@ -12,46 +13,42 @@
 #include "headlight/base/threads.h"
 #include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_internal.h"
+#include "headlight/kernels/attention/attention_mask.h"
 
 namespace headlight {
 namespace {
 
 using namespace attention;
 
-constexpr int64_t kFar = int64_t{1} << 40;  // past every sequence's end
-
-Matrix HeadOf(const Tensor& tensor, int64_t first_token, int64_t head) {
+// Rows of one head of a sequence whose first token is `first_token`, ragged or padded.
+template <typename M, typename T>
+M RowsOf(T& tensor, int64_t sequence, int64_t first_token, int64_t head) {
   if (tensor.empty()) return {};
-  return {tensor.data<float>() + first_token * tensor.stride(0) + head * tensor.stride(1),
-          tensor.stride(0), tensor.stride(2)};
+  auto* data = tensor.template data<float>();
+  if (tensor.shape().rank() == 4) {
+    return {data + sequence * tensor.stride(0) + head * tensor.stride(2), tensor.stride(1),
+            tensor.stride(3)};
+  }
+  return {data + first_token * tensor.stride(0) + head * tensor.stride(1), tensor.stride(0),
+          tensor.stride(2)};
 }
 
-MutableMatrix HeadOf(Tensor& tensor, int64_t first_token, int64_t head) {
-  if (tensor.empty()) return {};
-  return {tensor.data<float>() + first_token * tensor.stride(0) + head * tensor.stride(1),
-          tensor.stride(0), tensor.stride(2)};
+Matrix QueryRows(const Tensor& tensor, const SequenceRange& range, int64_t head) {
+  return RowsOf<Matrix>(tensor, range.sequence, range.query_begin, head);
+}
+MutableMatrix QueryRows(Tensor& tensor, const SequenceRange& range, int64_t head) {
+  return RowsOf<MutableMatrix>(tensor, range.sequence, range.query_begin, head);
+}
+Matrix KeyRows(const Tensor& tensor, const SequenceRange& range, int64_t head) {
+  return RowsOf<Matrix>(tensor, range.sequence, range.key_begin, head);
+}
+MutableMatrix KeyRows(Tensor& tensor, const SequenceRange& range, int64_t head) {
+  return RowsOf<MutableMatrix>(tensor, range.sequence, range.key_begin, head);
 }
 
 template <typename T>
 auto LseOf(T& lse, int64_t first_token, int64_t head) {
   return lse.template data<float>() + head * lse.stride(0) + first_token;
-}
-
-RowIntervals IntervalsOf(const AttentionProblem& problem, int64_t sequence) {
-  const Mask& mask = problem.mask;
-  const SequenceRange range = RangeOf(problem, sequence);
-  const int64_t shift = mask.causal == Mask::Causal::kAlignedToEnd ? range.keys - range.queries : 0;
-  RowIntervals intervals{-kFar, kFar, range.keys};
-  if (mask.causal != Mask::Causal::kNone) intervals.upper = shift + 1;
-  if (mask.window) {
-    // Sizes past every sequence's end would overflow the sums.
-    intervals.lower = shift - std::min(mask.window->left, kFar);
-    intervals.upper = std::min(intervals.upper, shift + std::min(mask.window->right, kFar) + 1);
-  }
-  if (!mask.key_lengths.empty()) {
-    intervals.limit = mask.key_lengths[static_cast<size_t>(sequence)];
-  }
-  return intervals;
 }
 
 RelativeTable TableOf(const Tensor& table, int64_t head) {
@@ -61,8 +58,33 @@ RelativeTable TableOf(const Tensor& table, int64_t head) {
           (table.size(1) + 1) / 2};
 }
 
+// [queries, keys] of one head of a tensor [batch, heads, query_len, key_len].
+template <typename M, typename T>
+M ScoresOf(T& tensor, int64_t sequence, int64_t head) {
+  if (tensor.empty()) return {};
+  return {tensor.template data<float>() + sequence * tensor.stride(0) + head * tensor.stride(1),
+          tensor.stride(2), tensor.stride(3)};
+}
+
+ScoreModifier ModifierOf(const AttentionProblem& problem, int64_t sequence, int64_t head) {
+  const double scale = problem.EffectiveScale();
+  ScoreModifier modifier;
+  if (problem.softcap) {
+    modifier.softcap_in = static_cast<float>(scale / *problem.softcap);
+    modifier.softcap_out = static_cast<float>(*problem.softcap / scale);
+  }
+  const Bias& bias = problem.bias;
+  if (!bias.alibi_slopes.empty()) {
+    modifier.alibi = static_cast<float>(-bias.alibi_slopes[static_cast<size_t>(head)] / scale);
+    modifier.shift = PlaceShift(problem, RangeOf(problem, sequence));
+  }
+  modifier.additive = ScoresOf<Matrix>(bias.additive, sequence, head);
+  modifier.bias_factor = static_cast<float>(1 / scale);
+  return modifier;
+}
+
 HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& inputs,
-                      int64_t sequence, int64_t head) {
+                      const PreparedMask& mask, int64_t sequence, int64_t head) {
   const SequenceRange range = RangeOf(problem, sequence);
   const int64_t kv_head = head / (problem.heads / problem.kv_heads);
   HeadProblem made;
@@ -70,16 +92,20 @@ HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& in
   made.keys = range.keys;
   made.head_dim = problem.head_dim;
   made.value_dim = problem.value_dim;
-  made.query = HeadOf(inputs.query, range.query_begin, head);
-  made.key = HeadOf(inputs.key, range.key_begin, kv_head);
-  made.value = HeadOf(inputs.value, range.key_begin, kv_head);
+  made.query = QueryRows(inputs.query, range, head);
+  made.key = KeyRows(inputs.key, range, kv_head);
+  made.value = KeyRows(inputs.value, range, kv_head);
   made.scale = static_cast<float>(problem.EffectiveScale());
-  made.intervals = IntervalsOf(problem, sequence);
+  made.intervals = mask.IntervalsOf(sequence);
+  made.blocks = mask.BlocksOf(sequence, head);
+  made.gate = static_cast<float>(problem.GateOf(head));
+  if (problem.GateOf(head) == 0) made.intervals.limit = 0;
   const View<const uint8_t>& keep = problem.mask.keep;
   if (keep.data != nullptr) {
     made.keep = {keep.data + sequence * keep.strides[0] + head * keep.strides[1], keep.strides[2],
                  keep.strides[3]};
   }
+  made.modifier = ModifierOf(problem, sequence, head);
   made.relative_keys = TableOf(problem.relative.keys, head);
   made.relative_values = TableOf(problem.relative.values, head);
   if (problem.dropout.rate > 0) {
@@ -108,6 +134,10 @@ int64_t QueryRowsOfShares(const AttentionProblem& problem, int64_t queries) {
   parts = std::clamp<int64_t>(parts, 1, std::max<int64_t>(queries / kFewest, 1));
   parts = std::max(parts, (queries + kForwardRows - 1) / kForwardRows);
   const int64_t rows = (queries + parts - 1) / std::max<int64_t>(parts, 1);
+  if (problem.mask.blocks) {
+    const int64_t block = problem.mask.blocks->query_block;
+    return std::max<int64_t>(BlockCount(rows, block), 1) * block;
+  }
   const int64_t strip = FusedStripRows();
   return std::min(kForwardRows, std::max<int64_t>((rows + strip - 1) / strip * strip, strip));
 }
@@ -116,19 +146,17 @@ enum class Split { kHeads, kHeadsAndQueries };
 
 // Shares of at least about `kSmallShare` scores, so that handing them out costs nothing, the
 // largest first, so that the last ones to end are small. How work is grouped changes no result.
-std::vector<Share> SplitIntoShares(const AttentionProblem& problem, int64_t heads, Split split) {
+std::vector<Share> SplitIntoShares(const AttentionProblem& problem, const PreparedMask& mask,
+                                   int64_t heads, Split split) {
   constexpr int64_t kSmallShare = 16384;
   std::vector<Share> shares;
   for (int64_t s = 0; s < problem.batch(); ++s) {
     const SequenceRange range = RangeOf(problem, s);
-    const RowIntervals intervals = IntervalsOf(problem, s);
     const int64_t query_rows = split == Split::kHeads ? std::max<int64_t>(range.queries, 1)
                                                       : QueryRowsOfShares(problem, range.queries);
     for (int64_t query = 0; query < std::max<int64_t>(range.queries, 1); query += query_rows) {
       const int64_t last = std::min(query + query_rows, range.queries);
-      const int64_t middle = (query + last) / 2;
-      const int64_t kept = std::max<int64_t>(intervals.End(middle) - intervals.Begin(middle), 1);
-      const int64_t work = std::max<int64_t>((last - query) * kept, 1);
+      const int64_t work = std::max<int64_t>(mask.KeptScores(s, query, last), 1);
       const int64_t together = std::clamp<int64_t>(kSmallShare / work, 1, heads);
       for (int64_t head = 0; head < heads; head += together) {
         const int64_t last_head = std::min(head + together, heads);
@@ -142,9 +170,9 @@ std::vector<Share> SplitIntoShares(const AttentionProblem& problem, int64_t head
 }
 
 void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs,
-                  AttentionOutputs& outputs, Tensor& lse) {
+                  const PreparedMask& mask, AttentionOutputs& outputs, Tensor& lse) {
   const std::vector<Share> shares =
-      SplitIntoShares(problem, problem.heads, Split::kHeadsAndQueries);
+      SplitIntoShares(problem, mask, problem.heads, Split::kHeadsAndQueries);
   std::vector<int64_t> replaced(shares.size(), 0);
   ParallelFor(static_cast<int64_t>(shares.size()), [&](int64_t number, int) {
     const Share& share = shares[static_cast<size_t>(number)];
@@ -153,10 +181,10 @@ void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs
       ForwardTask task;
       task.begin = share.first_query;
       task.end = share.last_query;
-      task.out = HeadOf(outputs.out, range.query_begin, head);
+      task.out = QueryRows(outputs.out, range, head);
       if (!lse.empty()) task.lse = LseOf(lse, range.query_begin, head);
       replaced[static_cast<size_t>(number)] +=
-          FusedForward(ProblemOf(problem, inputs, share.sequence, head), task);
+          FusedForward(ProblemOf(problem, inputs, mask, share.sequence, head), task);
     }
   });
   for (int64_t count : replaced) outputs.replaced_scores += count;
@@ -173,12 +201,17 @@ ProbeStatistics StatisticsOf(HeadStatistics& statistics, int64_t slot, int64_t f
     return tensor.empty() ? nullptr : tensor.data<float>() + slot * tensor.stride(0) + first_token;
   };
   Tensor& keys = statistics.largest_key;
-  return {at(statistics.entropy),
-          at(statistics.distance),
-          at(statistics.absolute_distance),
-          at(statistics.largest_weight),
-          at(statistics.set_mass),
-          keys.empty() ? nullptr : keys.data<int32_t>() + slot * keys.stride(0) + first_token};
+  ProbeStatistics to{
+      at(statistics.entropy),           at(statistics.distance),
+      at(statistics.absolute_distance), at(statistics.largest_weight),
+      at(statistics.set_mass),          keys.data<int32_t>() + slot * keys.stride(0) + first_token};
+  if (statistics.top > 0) {
+    const int64_t first = slot * statistics.top_keys.stride(0) + first_token * statistics.top;
+    to.top = statistics.top;
+    to.top_weights = statistics.top_weights.data<float>() + first;
+    to.top_keys = statistics.top_keys.data<int32_t>() + first;
+  }
+  return to;
 }
 
 std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, AttentionOutputs& outputs) {
@@ -205,13 +238,13 @@ std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, AttentionOutput
 }
 
 void ProbeFused(const AttentionProblem& problem, const AttentionInputs& inputs,
-                AttentionOutputs& outputs, Tensor& lse) {
+                const PreparedMask& mask, AttentionOutputs& outputs, Tensor& lse) {
   const std::vector<ProbeJob> jobs = ProbeJobs(problem, outputs);
   ParallelFor(static_cast<int64_t>(jobs.size()), [&](int64_t number, int) {
     const ProbeJob& job = jobs[static_cast<size_t>(number)];
     const SequenceRange range = RangeOf(problem, job.sequence);
     if (range.queries == 0) return;
-    const HeadProblem head = ProblemOf(problem, inputs, job.sequence, job.head);
+    const HeadProblem head = ProblemOf(problem, inputs, mask, job.sequence, job.head);
     ProbeTask task = job.task;
     task.lse = LseOf(lse, range.query_begin, job.head);
     for (task.begin = 0; task.begin < range.queries; task.begin = task.end) {
@@ -287,6 +320,7 @@ class TableGradients {
 struct BackwardOperands {
   const AttentionProblem& problem;
   const AttentionInputs& inputs;
+  const PreparedMask& mask;
   const AttentionOutputs& outputs;
   const Tensor& out_gradient;
   AttentionGradients& gradients;
@@ -301,23 +335,27 @@ void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_
   for (int64_t kv_head = share.first_head; kv_head < share.last_head; ++kv_head) {
     for (int64_t h = 0; h < group; ++h) {
       const int64_t head = kv_head * group + h;
-      heads[static_cast<size_t>(h)] = {ProblemOf(in.problem, in.inputs, share.sequence, head),
-                                       HeadOf(in.outputs.out, range.query_begin, head),
-                                       HeadOf(in.out_gradient, range.query_begin, head),
-                                       LseOf(in.outputs.lse, range.query_begin, head),
-                                       HeadOf(in.gradients.query, range.query_begin, head),
-                                       tables.Of(in.gradients.relative_keys, in_wave, head),
-                                       tables.Of(in.gradients.relative_values, in_wave, head)};
+      heads[static_cast<size_t>(h)] = {
+          ProblemOf(in.problem, in.inputs, in.mask, share.sequence, head),
+          QueryRows(in.outputs.out, range, head),
+          QueryRows(in.out_gradient, range, head),
+          LseOf(in.outputs.lse, range.query_begin, head),
+          QueryRows(in.gradients.query, range, head),
+          tables.Of(in.gradients.relative_keys, in_wave, head),
+          tables.Of(in.gradients.relative_values, in_wave, head),
+          ScoresOf<MutableMatrix>(in.gradients.bias, share.sequence, head)};
     }
-    FusedBackward({heads.data(), group, HeadOf(in.gradients.key, range.key_begin, kv_head),
-                   HeadOf(in.gradients.value, range.key_begin, kv_head)});
+    FusedBackward({heads.data(), group, KeyRows(in.gradients.key, range, kv_head),
+                   KeyRows(in.gradients.value, range, kv_head)});
   }
 }
 
 void BackwardFused(const BackwardOperands& in) {
+  ZeroBiasGradient(in.gradients);
   TableGradients tables(in.problem, in.gradients);
   const int64_t batch = in.problem.batch(), wave = tables.WaveOf(batch);
-  const std::vector<Share> shares = SplitIntoShares(in.problem, in.problem.kv_heads, Split::kHeads);
+  const std::vector<Share> shares =
+      SplitIntoShares(in.problem, in.mask, in.problem.kv_heads, Split::kHeads);
   for (int64_t begin = 0; begin < batch; begin += wave) {
     std::vector<Share> now;
     std::copy_if(shares.begin(), shares.end(), std::back_inserter(now), [&](const Share& share) {
@@ -331,11 +369,69 @@ void BackwardFused(const BackwardOperands& in) {
   }
 }
 
+// dO . O of one head of one sequence, before the gate: rows that attend to nothing take no part.
+double GateGradient(const BackwardOperands& in, int64_t sequence, int64_t head) {
+  const SequenceRange range = RangeOf(in.problem, sequence);
+  const int64_t value_dim = in.problem.value_dim;
+  Matrix out = QueryRows(in.outputs.out, range, head);
+  const float* lse = LseOf(in.outputs.lse, range.query_begin, head);
+  Tensor computed, computed_lse;
+  double gate = in.problem.GateOf(head);
+  if (gate == 0) {
+    HeadProblem open = ProblemOf(in.problem, in.inputs, in.mask, sequence, head);
+    open.gate = 1;
+    open.intervals = in.mask.IntervalsOf(sequence);
+    computed =
+        Tensor::Uninitialized({range.queries, value_dim}, DType::kF32, MemoryTag::kWorkspace);
+    computed_lse = Tensor::Uninitialized({range.queries}, DType::kF32, MemoryTag::kWorkspace);
+    ForwardTask task;
+    task.out = {computed.data<float>(), value_dim, 1};
+    task.lse = computed_lse.data<float>();
+    const int64_t rows = in.problem.mask.blocks ? range.queries : kForwardRows;
+    for (; task.begin < range.queries; task.begin = task.end) {
+      task.end = std::min(task.begin + rows, range.queries);
+      FusedForward(open, task);
+    }
+    out = {computed.data<float>(), value_dim, 1};
+    lse = computed_lse.data<float>();
+    gate = 1;
+  }
+  const Matrix gradient = QueryRows(in.out_gradient, range, head);
+  double sum = 0;
+  for (int64_t i = 0; i < range.queries; ++i) {
+    if (lse[i] == -std::numeric_limits<float>::infinity()) continue;
+    for (int64_t c = 0; c < value_dim; ++c) {
+      sum += static_cast<double>(gradient.at(i, c)) * static_cast<double>(out.at(i, c));
+    }
+  }
+  return sum / gate;
+}
+
+void AddGateGradients(const BackwardOperands& in) {
+  const int64_t heads = in.problem.heads;
+  std::vector<double> sums(static_cast<size_t>(in.problem.batch() * heads), 0.0);
+  ParallelFor(static_cast<int64_t>(sums.size()), [&](int64_t number, int) {
+    if (RangeOf(in.problem, number / heads).queries == 0) return;
+    sums[static_cast<size_t>(number)] = GateGradient(in, number / heads, number % heads);
+  });
+  const View<float> gates = in.gradients.gates.view<float>();
+  for (size_t s = 0; s < sums.size(); ++s) {
+    gates(static_cast<int64_t>(s) % heads) += static_cast<float>(sums[s]);
+  }
+}
+
 // Why the fused kernels do not run; empty when they do.
 std::string FusedRefusal(const AttentionProblem& problem) {
   if (problem.dtype != DType::kF32) return fmt::format("dtype is {}", DTypeName(problem.dtype));
   if (!(static_cast<float>(problem.EffectiveScale()) > 0)) {
     return fmt::format("scale is {}, must be positive", problem.EffectiveScale());
+  }
+  const auto extreme = [](double value) { return value < 1e-15 || value > 1e15; };
+  const bool modified =
+      problem.softcap || !problem.bias.alibi_slopes.empty() || !problem.bias.additive.empty();
+  if (modified && (extreme(problem.EffectiveScale()) || extreme(problem.softcap.value_or(1)))) {
+    return fmt::format("scale is {} and softcap {}, must be in 1e-15..1e15 with softcap or bias",
+                       problem.EffectiveScale(), problem.softcap.value_or(1));
   }
   if (problem.head_dim > 256 || problem.value_dim > 256) {
     return fmt::format("head_dim is {} and value_dim {}, must be at most 256", problem.head_dim,
@@ -347,6 +443,30 @@ std::string FusedRefusal(const AttentionProblem& problem) {
   return "";
 }
 
+// What acts on a tile of scores, in the order of attention.h.
+std::vector<std::string> ModifiersOf(const AttentionProblem& problem) {
+  const Mask& mask = problem.mask;
+  std::vector<std::string> names;
+  const auto add = [&](bool there, const char* name) {
+    if (there) names.push_back(name);
+  };
+  add(!problem.relative.keys.empty(), "relative keys");
+  add(problem.softcap.has_value(), "softcap");
+  add(!problem.bias.alibi_slopes.empty(), "ALiBi");
+  add(!problem.bias.additive.empty(), "additive bias");
+  add(mask.causal == Mask::Causal::kAlignedToStart, "causal from the start");
+  add(mask.causal == Mask::Causal::kAlignedToEnd, "causal to the end");
+  add(mask.window.has_value(), "window");
+  add(!mask.key_lengths.empty(), "key lengths");
+  add(!mask.query_documents.empty(), "documents");
+  add(mask.blocks.has_value(), "block list");
+  add(mask.keep.data != nullptr, "keep matrix");
+  add(problem.nonfinite == NonFiniteScores::kReplaceByZero, "non-finite scores replaced");
+  add(problem.dropout.rate > 0, "dropout");
+  add(!problem.head_gates.empty(), "head gates");
+  return names;
+}
+
 }  // namespace
 
 std::string AttentionPlan::ToString() const {
@@ -354,6 +474,9 @@ std::string AttentionPlan::ToString() const {
   if (query_rows > 0) {
     text += fmt::format(", strips of {} queries, blocks of {} queries and {} keys", query_rows,
                         query_block, key_block);
+  }
+  for (size_t i = 0; i < modifiers.size(); ++i) {
+    text += (i == 0 ? "; with " : ", ") + modifiers[i];
   }
   for (const std::string& refusal : refusals) text += "\n  not " + refusal;
   return text;
@@ -363,6 +486,7 @@ AttentionPlan PlanAttention(const AttentionProblem& problem) {
   CheckAttentionProblem(problem);
   const Isa isa = SelectedIsa();
   AttentionPlan plan;
+  plan.modifiers = ModifiersOf(problem);
   const std::string refusal = FusedRefusal(problem);
   if (refusal.empty()) {
     plan.kernel = fmt::format("fused f32 {}", IsaName(isa));
@@ -387,8 +511,9 @@ void AttentionForward(const AttentionProblem& problem, const AttentionInputs& in
   if (lse.empty() && probed) {
     lse = Tensor::Uninitialized(LseShape(problem), DType::kF32, MemoryTag::kWorkspace);
   }
-  ForwardFused(problem, inputs, outputs, lse);
-  if (probed) ProbeFused(problem, inputs, outputs, lse);
+  const PreparedMask mask(problem, PreparedMask::For::kForward);
+  ForwardFused(problem, inputs, mask, outputs, lse);
+  if (probed) ProbeFused(problem, inputs, mask, outputs, lse);
 }
 
 void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& inputs,
@@ -396,13 +521,16 @@ void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& i
                        AttentionGradients& gradients) {
   SelectedIsa();
   CheckInputs(problem, inputs);
-  CheckTensor(problem, "out", outputs.out, OutShape(problem));
+  CheckTokens(problem, "out", outputs.out, OutShape(problem), problem.query_offsets);
   CheckLse(problem, outputs.lse);
   if (!FusedRefusal(problem).empty()) {
     return AttentionBackwardReference(problem, inputs, out_gradient, gradients);
   }
   CheckGradients(problem, out_gradient, gradients);
-  BackwardFused({problem, inputs, outputs, out_gradient, gradients});
+  const PreparedMask mask(problem, PreparedMask::For::kBackward);
+  const BackwardOperands operands{problem, inputs, mask, outputs, out_gradient, gradients};
+  BackwardFused(operands);
+  if (!gradients.gates.empty()) AddGateGradients(operands);
 }
 
 }  // namespace headlight

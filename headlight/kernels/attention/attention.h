@@ -1,8 +1,8 @@
 // Multi-head attention on ragged batches: exact, deterministic, never an n x n matrix in memory.
 //
-//   score(i, j)  = scale * (q_i . k_j + q_i . relative_key[j - i])
+//   score(i, j)  = softcap(scale * (q_i . k_j + q_i . relative_key[j - i])) + bias(i, j)
 //   weight(i, :) = softmax over the keys that the mask keeps
-//   out(i)       = sum_j dropout(weight(i, j)) * (v_j + relative_value[j - i])
+//   out(i)       = gate * sum_j dropout(weight(i, j)) * (v_j + relative_value[j - i])
 //
 // Forward: online softmax over key blocks (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao
 // et al. 2022). Backward: weights are computed again from `lse`. f32 runs the fused vector kernels;
@@ -41,10 +41,29 @@ struct Mask {
     int64_t right = 0;
   };
 
+  // Kept blocks of scores as a compressed list; work is proportional to them, forward and backward.
+  // Blocks of 64 and more are fast; smaller ones are slower by what a block costs to pack.
+  struct BlockList {
+    int64_t query_block = 64;  // tokens; at least 1
+    int64_t key_block = 64;
+    int64_t heads = 1;  // 1: one list for all heads; else the problem's
+    // Row r keeps the key blocks key_blocks[offsets[r], offsets[r + 1]), ascending. Rows go by
+    // sequence, then head, then query block: ceil(Lq / query_block) of them for each sequence and
+    // head. rows + 1 offsets, from 0.
+    std::vector<int64_t> offsets;
+    std::vector<int32_t> key_blocks;
+  };
+
   Causal causal = Causal::kNone;
   std::optional<Window> window;
   // Empty, or one per sequence, in [0, Lk]: keeps j < key_lengths[sequence].
   std::vector<int64_t> key_lengths;
+  // Documents: attention within segments of one row. Both empty, or one number per query token and
+  // one per key token, which never decrease inside a sequence: keeps the keys of the query's own
+  // number. Work is proportional to the kept keys, forward and backward.
+  std::vector<int32_t> query_documents;
+  std::vector<int32_t> key_documents;
+  std::optional<BlockList> blocks;
   // data == nullptr: none. Else [batch, heads, query_len, key_len], non-zero keeps; the last two
   // sizes are at least the longest Lq and Lk. Any strides; stride 0 repeats one axis (one mask for
   // all heads). Not owned.
@@ -59,6 +78,20 @@ struct RelativePositions {
   Tensor values;
 };
 
+// What is added to a score after softcap and before the mask; both parts may be there.
+struct Bias {
+  // ALiBi (Press et al. 2022, "Train short, test long"): -slope[head] * |j - i|, where i counts as
+  // for Mask::Window. Empty, or one per head, finite; AlibiSlopes gives the paper's.
+  std::vector<double> alibi_slopes;
+  // Empty: none. Else [batch, heads, query_len, key_len] of the problem's dtype; the last two sizes
+  // are at least the longest Lq and Lk. Any strides; Tensor::Repeat gives an axis of stride 0 (one
+  // bias for all heads). -inf masks, as a keep matrix does.
+  Tensor additive;
+};
+// 2^(-8 (h + 1) / heads) for head h when heads is a power of two; else those of the next lower
+// power of two, and then every other one of twice that power (the paper's reference code).
+std::vector<double> AlibiSlopes(int64_t heads);
+
 // Dropout on weights: each is dropped with probability `rate` (rounded to 1/65536), the others are
 // divided by 1 - rate. The draw is a pure function of (seed, layer, step, sample id, head, query,
 // key) (DropoutKeepsWeight below), so it depends on no batch slot. rate 0 is bitwise no dropout.
@@ -70,7 +103,7 @@ struct WeightDropout {
   std::vector<int64_t> sample_ids;  // one per sequence; needed when rate > 0
 };
 
-// What becomes of a non-finite score that is not masked.
+// What becomes of a non-finite score (after softcap and bias) that is not masked.
 enum class NonFiniteScores {
   kPropagate,      // the row comes out as NaN
   kReplaceByZero,  // the score counts as 0, passes no gradient, and is counted
@@ -86,23 +119,49 @@ struct AttentionProblem {
   int64_t value_dim = 0;
   DType dtype = DType::kF32;    // of every tensor; f32 or f64
   std::optional<double> scale;  // 1 / sqrt(head_dim) unless given; finite
+  // score = softcap * tanh(score / softcap); none unless given; positive and finite.
+  std::optional<double> softcap;
+  Bias bias;
   Mask mask;
   RelativePositions relative;
   WeightDropout dropout;
   NonFiniteScores nonfinite = NonFiniteScores::kPropagate;
+  // Empty, or one per head, finite: what its part of `out` is multiplied with. A head of gate 0 is
+  // closed: it is not computed, and is as one that has nothing to attend to (also for weights,
+  // statistics and FindNonFiniteScore).
+  std::vector<double> head_gates;
 
   int64_t batch() const { return static_cast<int64_t>(query_offsets.size()) - 1; }
   int64_t query_tokens() const { return query_offsets.back(); }
   int64_t key_tokens() const { return key_offsets.back(); }
+  double GateOf(int64_t head) const {
+    return head_gates.empty() ? 1 : head_gates[static_cast<size_t>(head)];
+  }
   double EffectiveScale() const;
 };
 
-// Any strides: windows into a fused [tokens, 3 * heads * head_dim] buffer are welcome.
+// Ragged, as below, or padded: every tensor of tokens (inputs, out, their gradients) may instead be
+// [batch, len, heads, dim], where sequence s has the first rows, as many as the offsets say, of
+// tensor s; the rows after them are neither read nor written, and cost nothing. Any strides:
+// windows into a fused [tokens, 3 * heads * head_dim] buffer are welcome, and [batch, heads, len,
+// dim] is tensor.Transpose(1, 2). PaddedRows and OffsetsOf below help.
 struct AttentionInputs {
   Tensor query;  // [query tokens, heads, head_dim]
   Tensor key;    // [key tokens, kv_heads, head_dim]
   Tensor value;  // [key tokens, kv_heads, value_dim]
 };
+
+// Offsets of sequences of these lengths, which must not be negative: {0, l0, l0 + l1, ...}. A
+// padded batch of whole rows has equal lengths.
+std::vector<int64_t> OffsetsOf(const std::vector<int64_t>& lengths);
+
+// How a padded tensor of rank 4 lies in memory, outermost axis first.
+enum class PaddedLayout {
+  kBatchLenHeads,  // [batch, len, heads, dim]
+  kBatchHeadsLen,  // [batch, heads, len, dim]
+};
+// A window on the tensor as AttentionInputs wants it. No copy.
+Tensor PaddedRows(const Tensor& tensor, PaddedLayout layout);
 
 // Weights of one head of one sequence, before dropout: [Lq, Lk], rows sum to 1 (or 0).
 struct HeadWeights {
@@ -123,11 +182,16 @@ struct HeadStatistics {
   Tensor largest_weight;
   Tensor largest_key;  // i32: its key (the first of equals), counted in the sequence
   Tensor set_mass;     // sum of w over key_set; empty when key_set is
+  int64_t top = 0;     // asked: how many of the keys with the largest weights
+  // [chosen heads, query tokens, top], the largest first (of equals, the first key); weight 0 and
+  // key -1 after the last key of a weight above 0. Empty when top is 0.
+  Tensor top_weights;
+  Tensor top_keys;  // i32, counted in the sequence
 };
 
 struct AttentionOutputs {
-  Tensor out;  // [query tokens, heads, value_dim], any strides
-  Tensor lse;  // [heads, query tokens], last stride 1: ln sum exp score. Empty: unwanted
+  Tensor out;  // [query tokens, heads, value_dim] or padded, any strides
+  Tensor lse;  // [heads, query tokens] by offsets, last stride 1: ln sum exp score. Empty: unwanted
   std::vector<HeadWeights> weights;  // sequence and head set by the caller
   std::optional<HeadStatistics> statistics;
   int64_t replaced_scores = 0;  // under kReplaceByZero: how many, over all heads
@@ -143,10 +207,16 @@ struct AttentionGradients {
   Tensor value;
   Tensor relative_keys;    // shape of the table; added to, in the order of sequences and heads.
   Tensor relative_values;  // Empty: unwanted
+  // Of bias.additive, [batch, heads, query_len, key_len] of at least the longest Lq and Lk, any
+  // strides; overwritten, 0 where a key is masked. Not summed over axes that the bias repeats.
+  Tensor bias = {};  // Empty: unwanted
+  // Of head_gates, [heads]; added to, in the order of sequences. Heads that are closed are computed
+  // for it. Empty: unwanted.
+  Tensor gates = {};
 };
 
 // `outputs` are those of the forward pass of the same problem and inputs (out and lse are read).
-// out_gradient: [query tokens, heads, value_dim], any strides.
+// out_gradient: [query tokens, heads, value_dim] or padded, any strides.
 void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& inputs,
                        const AttentionOutputs& outputs, const Tensor& out_gradient,
                        AttentionGradients& gradients);
@@ -160,11 +230,12 @@ void AttentionBackwardReference(const AttentionProblem& problem, const Attention
 
 // Which kernel runs, and why each better one does not.
 struct AttentionPlan {
-  std::string kernel;                 // "fused f32 avx512", "reference f64"
-  int64_t query_rows = 0;             // rows of a register tile
-  int64_t query_block = 0;            // rows of a block of the backward pass
-  int64_t key_block = 0;              // keys between two rescalings of the online softmax
-  std::vector<std::string> refusals;  // "fused f32: dtype is f64"
+  std::string kernel;                  // "fused f32 avx512", "reference f64"
+  int64_t query_rows = 0;              // rows of a register tile
+  int64_t query_block = 0;             // rows of a block of the backward pass
+  int64_t key_block = 0;               // keys between two rescalings of the online softmax
+  std::vector<std::string> modifiers;  // what acts on a tile of scores: "causal", "softcap"
+  std::vector<std::string> refusals;   // "fused f32: dtype is f64"
 
   std::string ToString() const;
 };

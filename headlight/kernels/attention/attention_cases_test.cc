@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "headlight/base/error.h"
 #include "headlight/kernels/attention/attention_compare_test-inl.h"
 
 namespace headlight {
@@ -429,6 +430,68 @@ TEST(AttentionCases, FusedProbesLikeReference) {
       }
     });
   }
+}
+
+// The largest weights by key: those of the weights asked for, in order, the first of equals first.
+TEST(AttentionCases, LargestWeightsAndTheirKeys) {
+  Options options = F32({{37, 601}, {0, 3}, {20, 20}, {5, 0}}, 16);
+  options.heads = options.kv_heads = 2;
+  for (bool equal : {false, true}) {
+    for (int64_t top : {1, 5, 33}) {
+      Case made = MakeCase(options);
+      made.problem.mask.causal = Mask::Causal::kAlignedToEnd;
+      AddKeep(made, 0.7, 3);
+      if (equal) made.inputs.query.FillZero();
+      const auto ask = [&] {
+        AttentionOutputs outputs;
+        for (int64_t s : {0, 2, 3}) outputs.weights.push_back({s, 1, {}});
+        outputs.statistics = HeadStatistics{};
+        outputs.statistics->heads = {1};
+        outputs.statistics->top = top;
+        return outputs;
+      };
+      AttentionOutputs want = ask();
+      AttentionForwardReference(made.problem, made.inputs, want);
+      const auto check = [&](const AttentionOutputs& got) {
+        const View<const int32_t> keys = got.statistics->top_keys.view<int32_t>();
+        const View<const float> weights = got.statistics->top_weights.view<float>();
+        for (const HeadWeights& of : got.weights) {
+          const int64_t first = made.problem.query_offsets[static_cast<size_t>(of.sequence)];
+          const View<const float> all = of.weights.view<float>();
+          for (int64_t i = 0; i < all.size(0); ++i) {
+            std::vector<int32_t> sorted;
+            for (int64_t j = 0; j < all.size(1); ++j) {
+              if (all(i, j) > 0) sorted.push_back(static_cast<int32_t>(j));
+            }
+            std::stable_sort(sorted.begin(), sorted.end(),
+                             [&](int32_t a, int32_t b) { return all(i, a) > all(i, b); });
+            for (int64_t place = 0; place < top; ++place) {
+              const bool there = static_cast<size_t>(place) < sorted.size();
+              const int32_t key = there ? sorted[static_cast<size_t>(place)] : -1;
+              ASSERT_EQ(weights(0, first + i, place), there ? all(i, key) : 0) << i << " " << place;
+              // Normalisation may make two weights equal that were not before it.
+              const bool tie = there && keys(0, first + i, place) >= 0 &&
+                               all(i, keys(0, first + i, place)) == all(i, key);
+              ASSERT_TRUE(keys(0, first + i, place) == key || (tie && !equal)) << i << " " << place;
+            }
+          }
+        }
+      };
+      check(want);
+      OnEveryIsa([&] {
+        AttentionOutputs got = ask();
+        AttentionForward(made.problem, made.inputs, got);
+        check(got);
+        EXPECT_EQ(
+            Difference("top", got.statistics->top_weights, want.statistics->top_weights, 1e-5), "");
+      });
+    }
+  }
+  Case made = MakeCase(F32({{5, 5}}));
+  AttentionOutputs outputs;
+  outputs.statistics = HeadStatistics{};
+  outputs.statistics->top = -1;
+  EXPECT_THROW(AttentionForward(made.problem, made.inputs, outputs), Error);
 }
 
 }  // namespace

@@ -9,6 +9,10 @@
 namespace headlight {
 namespace {
 
+using attention::BlockCount;
+using attention::RangeOf;
+using attention::SequenceRange;
+
 void CheckOffsets(const char* name, const std::vector<int64_t>& offsets) {
   if (offsets.empty() || offsets.front() != 0 || !std::is_sorted(offsets.begin(), offsets.end())) {
     throw Error(ErrorKind::kShape, "attention: {} must start with 0 and never decrease", name);
@@ -21,6 +25,82 @@ int64_t LongestOf(const std::vector<int64_t>& offsets) {
     longest = std::max(longest, offsets[s] - offsets[s - 1]);
   }
   return longest;
+}
+
+// [batch, heads, query_len, key_len] of at least the longest lengths.
+void CheckScoreTensor(const AttentionProblem& problem, const char* name, const Shape& shape) {
+  const int64_t queries = LongestOf(problem.query_offsets), keys = LongestOf(problem.key_offsets);
+  if (shape.rank() != 4 || shape[0] != problem.batch() || shape[1] != problem.heads ||
+      shape[2] < queries || shape[3] < keys) {
+    throw Error(ErrorKind::kShape, "attention: {} must be [{}, {}, >= {}, >= {}], found {}", name,
+                problem.batch(), problem.heads, queries, keys, shape.ToString());
+  }
+}
+
+void CheckDocuments(const char* name, const std::vector<int32_t>& documents,
+                    const std::vector<int64_t>& offsets) {
+  if (static_cast<int64_t>(documents.size()) != offsets.back()) {
+    throw Error(ErrorKind::kShape,
+                "attention: {} must be {} (one per token, for queries and keys), found {}", name,
+                offsets.back(), documents.size());
+  }
+  for (size_t s = 1; s < offsets.size(); ++s) {
+    const auto begin = documents.begin() + offsets[s - 1], end = documents.begin() + offsets[s];
+    const auto decreases = std::is_sorted_until(begin, end);
+    if (decreases != end) {
+      throw Error(
+          ErrorKind::kShape,
+          "attention: {} must not decrease inside a sequence, found {} after {} in sequence "
+          "{}",
+          name, *decreases, *(decreases - 1), s - 1);
+    }
+  }
+}
+
+void CheckBlockRow(const Mask::BlockList& blocks, size_t row, int64_t key_count) {
+  int64_t previous = -1;
+  for (int64_t at = blocks.offsets[row]; at < blocks.offsets[row + 1]; ++at) {
+    const int64_t block = blocks.key_blocks[static_cast<size_t>(at)];
+    if (block <= previous || block >= key_count) {
+      throw Error(ErrorKind::kShape,
+                  "attention: key blocks of row {} of a block list must ascend and be below {}, "
+                  "found {} after {}",
+                  row, key_count, block, previous);
+    }
+    previous = block;
+  }
+}
+
+void CheckBlocks(const AttentionProblem& problem, const Mask::BlockList& blocks) {
+  if (blocks.query_block < 1 || blocks.key_block < 1) {
+    throw Error(ErrorKind::kUsage, "attention: blocks must be of at least 1 token, found {} x {}",
+                blocks.query_block, blocks.key_block);
+  }
+  if (blocks.heads != 1 && blocks.heads != problem.heads) {
+    throw Error(ErrorKind::kShape, "attention: a block list must be for 1 or {} heads, found {}",
+                problem.heads, blocks.heads);
+  }
+  int64_t rows = 0;
+  for (int64_t s = 0; s < problem.batch(); ++s) {
+    rows += blocks.heads * BlockCount(RangeOf(problem, s).queries, blocks.query_block);
+  }
+  const std::vector<int64_t>& offsets = blocks.offsets;
+  if (static_cast<int64_t>(offsets.size()) != rows + 1 || offsets.front() != 0 ||
+      !std::is_sorted(offsets.begin(), offsets.end()) ||
+      offsets.back() != static_cast<int64_t>(blocks.key_blocks.size())) {
+    throw Error(ErrorKind::kShape,
+                "attention: offsets of a block list must be {} (rows + 1), from 0, not decreasing, "
+                "to {} (key blocks), found {}",
+                rows + 1, blocks.key_blocks.size(), offsets.size());
+  }
+  size_t row = 0;
+  for (int64_t s = 0; s < problem.batch(); ++s) {
+    const SequenceRange range = RangeOf(problem, s);
+    const int64_t count = blocks.heads * BlockCount(range.queries, blocks.query_block);
+    for (int64_t r = 0; r < count; ++r) {
+      CheckBlockRow(blocks, row++, BlockCount(range.keys, blocks.key_block));
+    }
+  }
 }
 
 void CheckMask(const AttentionProblem& problem) {
@@ -41,14 +121,13 @@ void CheckMask(const AttentionProblem& problem) {
                   s, keys, mask.key_lengths[s]);
     }
   }
-  if (mask.keep.data == nullptr) return;
-  const Shape& shape = mask.keep.shape;
-  if (shape.rank() != 4 || shape[0] != problem.batch() || shape[1] != problem.heads ||
-      shape[2] < LongestOf(problem.query_offsets) || shape[3] < LongestOf(problem.key_offsets)) {
-    throw Error(ErrorKind::kShape, "attention: keep must be [{}, {}, >= {}, >= {}], found {}",
-                problem.batch(), problem.heads, LongestOf(problem.query_offsets),
-                LongestOf(problem.key_offsets), shape.ToString());
+  if (!mask.query_documents.empty() || !mask.key_documents.empty()) {
+    CheckDocuments("query_documents", mask.query_documents, problem.query_offsets);
+    CheckDocuments("key_documents", mask.key_documents, problem.key_offsets);
   }
+  if (mask.blocks) CheckBlocks(problem, *mask.blocks);
+  if (mask.keep.data == nullptr) return;
+  CheckScoreTensor(problem, "keep", mask.keep.shape);
 }
 
 void CheckTable(const AttentionProblem& problem, const char* name, const Tensor& table,
@@ -64,6 +143,43 @@ void CheckTable(const AttentionProblem& problem, const char* name, const Tensor&
   if (table.dtype() != problem.dtype) {
     throw Error(ErrorKind::kShape, "attention: {} must be {}, found {}", name,
                 DTypeName(problem.dtype), DTypeName(table.dtype()));
+  }
+}
+
+void CheckBias(const AttentionProblem& problem) {
+  if (problem.softcap && !(*problem.softcap > 0 && std::isfinite(*problem.softcap))) {
+    throw Error(ErrorKind::kUsage, "attention: softcap must be positive and finite, found {}",
+                *problem.softcap);
+  }
+  const Bias& bias = problem.bias;
+  if (!bias.alibi_slopes.empty() &&
+      static_cast<int64_t>(bias.alibi_slopes.size()) != problem.heads) {
+    throw Error(ErrorKind::kShape, "attention: alibi_slopes must be {} (one per head), found {}",
+                problem.heads, bias.alibi_slopes.size());
+  }
+  for (double slope : bias.alibi_slopes) {
+    if (!std::isfinite(slope)) {
+      throw Error(ErrorKind::kUsage, "attention: alibi_slopes must be finite, found {}", slope);
+    }
+  }
+  if (bias.additive.empty()) return;
+  CheckScoreTensor(problem, "bias", bias.additive.shape());
+  if (bias.additive.dtype() != problem.dtype) {
+    throw Error(ErrorKind::kShape, "attention: bias must be {}, found {}", DTypeName(problem.dtype),
+                DTypeName(bias.additive.dtype()));
+  }
+}
+
+void CheckGates(const AttentionProblem& problem) {
+  const std::vector<double>& gates = problem.head_gates;
+  if (!gates.empty() && static_cast<int64_t>(gates.size()) != problem.heads) {
+    throw Error(ErrorKind::kShape, "attention: head_gates must be {} (one per head), found {}",
+                problem.heads, gates.size());
+  }
+  for (double gate : gates) {
+    if (!std::isfinite(gate)) {
+      throw Error(ErrorKind::kUsage, "attention: head_gates must be finite, found {}", gate);
+    }
   }
 }
 
@@ -117,7 +233,44 @@ void CheckAttentionProblem(const AttentionProblem& problem) {
   CheckMask(problem);
   CheckTable(problem, "relative keys", problem.relative.keys, problem.head_dim);
   CheckTable(problem, "relative values", problem.relative.values, problem.value_dim);
+  CheckBias(problem);
+  CheckGates(problem);
   CheckDropout(problem);
+}
+
+std::vector<int64_t> OffsetsOf(const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> offsets = {0};
+  for (int64_t length : lengths) {
+    if (length < 0) {
+      throw Error(ErrorKind::kShape, "attention: lengths must not be negative, found {}", length);
+    }
+    offsets.push_back(offsets.back() + length);
+  }
+  return offsets;
+}
+
+Tensor PaddedRows(const Tensor& tensor, PaddedLayout layout) {
+  if (tensor.shape().rank() != 4) {
+    throw Error(ErrorKind::kShape, "attention: a padded tensor must have 4 axes, found {}",
+                tensor.shape().ToString());
+  }
+  return layout == PaddedLayout::kBatchHeadsLen ? tensor.Transpose(1, 2) : tensor;
+}
+
+std::vector<double> AlibiSlopes(int64_t heads) {
+  if (heads < 1) {
+    throw Error(ErrorKind::kUsage, "attention: ALiBi needs at least 1 head, found {}", heads);
+  }
+  int64_t power = 1;
+  while (power * 2 <= heads) power *= 2;
+  std::vector<double> slopes;
+  for (int64_t h = 0; h < power; ++h) {
+    slopes.push_back(std::exp2(-8.0 * static_cast<double>(h + 1) / static_cast<double>(power)));
+  }
+  for (int64_t h = 0; static_cast<int64_t>(slopes.size()) < heads; h += 2) {
+    slopes.push_back(std::exp2(-4.0 * static_cast<double>(h + 1) / static_cast<double>(power)));
+  }
+  return slopes;
 }
 
 namespace attention {
@@ -133,11 +286,24 @@ void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor
   }
 }
 
+void CheckTokens(const AttentionProblem& problem, const char* name, const Tensor& tensor,
+                 const Shape& shape, const std::vector<int64_t>& offsets) {
+  if (tensor.shape().rank() != 4) return CheckTensor(problem, name, tensor, shape);
+  const Shape& padded = tensor.shape();
+  if (padded[0] != problem.batch() || padded[1] < LongestOf(offsets) || padded[2] != shape[1] ||
+      padded[3] != shape[2] || tensor.dtype() != problem.dtype) {
+    throw Error(ErrorKind::kShape,
+                "attention: padded {} must be {} [{}, >= {}, {}, {}], found {} {}", name,
+                DTypeName(problem.dtype), problem.batch(), LongestOf(offsets), shape[1], shape[2],
+                DTypeName(tensor.dtype()), padded.ToString());
+  }
+}
+
 void CheckInputs(const AttentionProblem& problem, const AttentionInputs& inputs) {
   CheckAttentionProblem(problem);
-  CheckTensor(problem, "query", inputs.query, QueryShape(problem));
-  CheckTensor(problem, "key", inputs.key, KeyShape(problem));
-  CheckTensor(problem, "value", inputs.value, ValueShape(problem));
+  CheckTokens(problem, "query", inputs.query, QueryShape(problem), problem.query_offsets);
+  CheckTokens(problem, "key", inputs.key, KeyShape(problem), problem.key_offsets);
+  CheckTokens(problem, "value", inputs.value, ValueShape(problem), problem.key_offsets);
 }
 
 void CheckLse(const AttentionProblem& problem, const Tensor& lse) {
@@ -152,7 +318,7 @@ void PrepareOutputs(const AttentionProblem& problem, AttentionOutputs& outputs) 
   if (outputs.out.empty()) {
     outputs.out = Tensor::Uninitialized(OutShape(problem), problem.dtype, MemoryTag::kActivations);
   }
-  CheckTensor(problem, "out", outputs.out, OutShape(problem));
+  CheckTokens(problem, "out", outputs.out, OutShape(problem), problem.query_offsets);
   if (!outputs.lse.empty()) CheckLse(problem, outputs.lse);
   outputs.replaced_scores = 0;
   for (HeadWeights& wanted : outputs.weights) {
@@ -183,7 +349,15 @@ void PrepareStatistics(const AttentionProblem& problem, HeadStatistics& statisti
     throw Error(ErrorKind::kShape, "attention: key_set must be {} (key tokens), found {}",
                 problem.key_tokens(), statistics.key_set.size());
   }
+  if (statistics.top < 0) {
+    throw Error(ErrorKind::kUsage, "attention: top must be at least 0, found {}", statistics.top);
+  }
   const Shape shape{static_cast<int64_t>(statistics.heads.size()), problem.query_tokens()};
+  const Shape top{shape[0], shape[1], statistics.top};
+  statistics.top_weights =
+      statistics.top == 0 ? Tensor() : Tensor::Zeros(top, problem.dtype, MemoryTag::kActivations);
+  statistics.top_keys =
+      statistics.top == 0 ? Tensor() : Tensor::Zeros(top, DType::kI32, MemoryTag::kActivations);
   for (Tensor* tensor : {&statistics.entropy, &statistics.distance, &statistics.absolute_distance,
                          &statistics.largest_weight}) {
     *tensor = Tensor::Zeros(shape, problem.dtype, MemoryTag::kActivations);
@@ -196,14 +370,42 @@ void PrepareStatistics(const AttentionProblem& problem, HeadStatistics& statisti
 
 void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
                     const AttentionGradients& gradients) {
-  CheckTensor(problem, "out gradient", out_gradient, OutShape(problem));
-  CheckTensor(problem, "query gradient", gradients.query, QueryShape(problem));
-  CheckTensor(problem, "key gradient", gradients.key, KeyShape(problem));
-  CheckTensor(problem, "value gradient", gradients.value, ValueShape(problem));
+  CheckTokens(problem, "out gradient", out_gradient, OutShape(problem), problem.query_offsets);
+  CheckTokens(problem, "query gradient", gradients.query, QueryShape(problem),
+              problem.query_offsets);
+  CheckTokens(problem, "key gradient", gradients.key, KeyShape(problem), problem.key_offsets);
+  CheckTokens(problem, "value gradient", gradients.value, ValueShape(problem), problem.key_offsets);
   CheckTableGradient(problem, "relative keys gradient", problem.relative.keys,
                      gradients.relative_keys);
   CheckTableGradient(problem, "relative values gradient", problem.relative.values,
                      gradients.relative_values);
+  if (!gradients.gates.empty()) {
+    if (problem.head_gates.empty()) {
+      throw Error(ErrorKind::kUsage, "attention: gate gradient: the problem has no gates");
+    }
+    CheckTensor(problem, "gate gradient", gradients.gates, {problem.heads});
+  }
+  if (gradients.bias.empty()) return;
+  if (problem.bias.additive.empty()) {
+    throw Error(ErrorKind::kUsage, "attention: bias gradient: the problem has no additive bias");
+  }
+  CheckScoreTensor(problem, "bias gradient", gradients.bias.shape());
+  CheckTensor(problem, "bias gradient", gradients.bias, gradients.bias.shape());
+}
+
+void ZeroBiasGradient(AttentionGradients& gradients) {
+  Tensor& bias = gradients.bias;
+  if (bias.empty()) return;
+  DispatchFloat(bias.dtype(), [&]<typename T>() {
+    const View<T> view = bias.view<T>();
+    for (int64_t s = 0; s < view.size(0); ++s) {
+      for (int64_t h = 0; h < view.size(1); ++h) {
+        for (int64_t i = 0; i < view.size(2); ++i) {
+          for (int64_t j = 0; j < view.size(3); ++j) view(s, h, i, j) = 0;
+        }
+      }
+    }
+  });
 }
 
 void CheckTableGradient(const AttentionProblem& problem, const char* name, const Tensor& table,

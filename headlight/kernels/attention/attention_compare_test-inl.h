@@ -2,13 +2,17 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include <ctime>
 #include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "headlight/base/cpu.h"
+#include "headlight/base/threads.h"
+#include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_test-inl.h"
 #include "hwy/targets.h"
 
@@ -62,6 +66,15 @@ inline double LargestRowNorm(const Tensor& tensor) {
   return largest;
 }
 
+// Largest finite magnitude of a bias.
+inline double LargestBias(const AttentionProblem& problem) {
+  double slope = 0;
+  for (double each : problem.bias.alibi_slopes) slope = std::max(slope, std::abs(each));
+  const int64_t longest =
+      std::max(LongestOf(problem.query_offsets), LongestOf(problem.key_offsets));
+  return slope * static_cast<double>(longest) + LargestMagnitude(Values(problem.bias.additive));
+}
+
 // What is wrong with `got`; empty: nothing. Non-finite values must be the same.
 inline std::string Difference(const char* name, const Tensor& got, const Tensor& want,
                               double tolerance) {
@@ -82,8 +95,10 @@ inline std::string Difference(const char* name, const Tensor& got, const Tensor&
 // eps * sum |q k| <= eps * S with S = scale * |q| |k| (Cauchy-Schwarz), and lse adds as much again.
 // An error of a score is a relative error of its weight, so a weight is off by about
 // eps * (2 S + a few). Sums over keys or queries add relative eps each, hardly any of it
-// systematic. 8 covers the few and the sums; each bound is 8 * eps * (1 + S) * the magnitude of
-// what is summed: for sums that may cancel, the largest of one full term and of the result itself.
+// systematic. A bias B is rounded, and so is its sum with the score: S + B in place of S. Softcap
+// makes scores and their errors smaller, but for few eps of itself. 8 covers the few and the sums;
+// each bound is 8 * eps * (1 + S) * the magnitude of what is summed: for sums that may cancel, the
+// largest of one full term and of the result itself.
 inline std::string CompareWithReference(const Case& made, const Results& got, const Results& want) {
   const double eps = std::numeric_limits<float>::epsilon();
   const double scale = std::abs(made.problem.EffectiveScale());
@@ -92,8 +107,12 @@ inline std::string CompareWithReference(const Case& made, const Results& got, co
   const double value =
       LargestRowNorm(made.inputs.value) + LargestRowNorm(made.problem.relative.values);
   const double gradient = LargestRowNorm(made.out_gradient);
-  const double factor = DropoutFactor(made.problem.dropout);
-  const double relative = 8 * eps * (1 + scale * query * key);
+  double factor = DropoutFactor(made.problem.dropout);
+  const double open = factor * value * gradient * static_cast<double>(made.problem.query_tokens());
+  double gate = made.problem.head_gates.empty() ? 1 : 0;
+  for (double each : made.problem.head_gates) gate = std::max(gate, std::abs(each));
+  factor *= gate;
+  const double relative = 8 * eps * (1 + scale * query * key + LargestBias(made.problem));
   const double score_gradient = 2 * gradient * value * factor;  // of P (dP - D), P <= 1
   const auto bound = [&](double term, const Tensor& result) {
     return relative * std::max(term, LargestMagnitude(Values(result)));
@@ -112,6 +131,8 @@ inline std::string CompareWithReference(const Case& made, const Results& got, co
                       bound(scale * score_gradient * query, g.relative_keys)),
            Difference("relative values gradient", got.gradients.relative_values, g.relative_values,
                       bound(gradient * factor, g.relative_values)),
+           Difference("gate gradient", got.gradients.gates, g.gates, relative * open),
+           Difference("bias gradient", got.gradients.bias, g.bias, relative * score_gradient),
        }) {
     if (!difference.empty()) return difference;
   }
@@ -120,6 +141,64 @@ inline std::string CompareWithReference(const Case& made, const Results& got, co
                        want.outputs.replaced_scores);
   }
   return "";
+}
+
+// The fused kernels run, and agree with the reference on every ISA.
+inline void ExpectLikeReference(const Case& made) {
+  ASSERT_TRUE(PlanAttention(made.problem).refusals.empty())
+      << PlanAttention(made.problem).ToString();
+  const Results want = RunReference(made);
+  OnEveryIsa([&] {
+    EXPECT_EQ(CompareWithReference(made, RunFused(made), want), "")
+        << "strips of " << attention::FusedStripRows() << " queries";
+  });
+}
+
+// Processor time of this thread: what other programs do hardly changes it.
+inline double ThreadSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Seconds of the fastest of five runs, forward or backward, on one thread.
+inline double BestSeconds(const Case& made, bool backward) {
+  Results results{MakeOutputs(made), MakeGradients(made)};
+  AttentionForward(made.problem, made.inputs, results.outputs);
+  double seconds = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < 5; ++run) {
+    const double start = ThreadSeconds();
+    if (backward) {
+      AttentionBackward(made.problem, made.inputs, results.outputs, made.out_gradient,
+                        results.gradients);
+    } else {
+      AttentionForward(made.problem, made.inputs, results.outputs);
+    }
+    seconds = std::min(seconds, ThreadSeconds() - start);
+  }
+  return seconds;
+}
+
+// Seconds of `some` over those of `all`, on one thread. A noisy machine gets five chances to show a
+// ratio below `wanted`.
+inline double TimeRatio(const Case& some, const Case& all, bool backward, double wanted) {
+  const int threads = NumThreads();
+  SetNumThreads(1);
+  double ratio = std::numeric_limits<double>::infinity();
+  for (int chance = 0; chance < 5 && ratio >= wanted; ++chance) {
+    ratio = std::min(ratio, BestSeconds(some, backward) / BestSeconds(all, backward));
+  }
+  SetNumThreads(threads);
+  return ratio;
+}
+
+inline bool SameBits(const Results& a, const Results& b) {
+  return SameBits(a.outputs.out, b.outputs.out) && SameBits(a.outputs.lse, b.outputs.lse) &&
+         SameBits(a.gradients.query, b.gradients.query) &&
+         SameBits(a.gradients.key, b.gradients.key) &&
+         SameBits(a.gradients.value, b.gradients.value) &&
+         SameBits(a.gradients.bias, b.gradients.bias) &&
+         SameBits(a.gradients.gates, b.gradients.gates);
 }
 
 }  // namespace headlight::attention_test

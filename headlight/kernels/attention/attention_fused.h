@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "headlight/kernels/attention/attention.h"
 
@@ -26,15 +27,23 @@ struct MutableMatrix {
   float* row(int64_t i) const { return data + i * row_stride; }
 };
 
-// Causal, window and key lengths keep one interval of keys per query, and its two ends never
-// decrease from query to query.
+// Causal, window, key lengths and documents keep one interval of keys per query, and its two ends
+// never decrease from query to query. Begin may be past End: nothing is kept.
 struct RowIntervals {
   int64_t lower = 0;  // query i keeps from i + lower
   int64_t upper = 0;  // to i + upper, exclusive
   int64_t limit = 0;  // and of these the first `limit` keys
+  // And of these the keys of its document, [begins[i], ends[i]); nullptr: no documents.
+  const int32_t *begins = nullptr, *ends = nullptr;
 
-  int64_t Begin(int64_t i) const { return std::clamp<int64_t>(i + lower, 0, limit); }
-  int64_t End(int64_t i) const { return std::clamp<int64_t>(i + upper, 0, limit); }
+  int64_t Begin(int64_t i) const {
+    const int64_t begin = std::clamp<int64_t>(i + lower, 0, limit);
+    return begins == nullptr ? begin : std::max<int64_t>(begin, begins[i]);
+  }
+  int64_t End(int64_t i) const {
+    const int64_t end = std::clamp<int64_t>(i + upper, 0, limit);
+    return ends == nullptr ? end : std::min<int64_t>(end, ends[i]);
+  }
 };
 
 // A keep matrix of one head; data == nullptr: none.
@@ -45,6 +54,35 @@ struct KeepRows {
   bool Keeps(int64_t i, int64_t j) const {
     return data == nullptr || data[i * query_stride + j * key_stride] != 0;
   }
+};
+
+// The block list of one head (attention.h: Mask::BlockList), by query block and by key block.
+struct BlockRows {
+  int64_t query_block = 0, key_block = 0;
+  const int64_t* offsets = nullptr;      // of query block 0, into key_blocks; nullptr: no list
+  const int32_t* key_blocks = nullptr;   // ascending
+  const int64_t* key_offsets = nullptr;  // of key block 0, into query_blocks; for the backward pass
+  const int32_t* query_blocks = nullptr;
+
+  bool present() const { return offsets != nullptr; }
+  bool Keeps(int64_t i, int64_t j) const {
+    if (!present()) return true;
+    const int64_t* row = offsets + i / query_block;
+    return std::binary_search(key_blocks + row[0], key_blocks + row[1], j / key_block);
+  }
+};
+
+// What acts on the scores of one head after their product: softcap, then bias. A strip holds scores
+// before `scale`, and so do these constants: where an additive bias is 0, no bit changes.
+struct ScoreModifier {
+  float softcap_in = 0;  // score = softcap_out * tanh(softcap_in * score); 0: none
+  float softcap_out = 0;
+  float alibi = 0;  // times |j - (i + shift)|: -slope / scale
+  int64_t shift = 0;
+  Matrix additive;        // [queries, keys], times bias_factor, -inf masks; data == nullptr: none
+  float bias_factor = 1;  // 1 / scale
+
+  bool any() const { return softcap_in != 0 || alibi != 0 || additive.data != nullptr; }
 };
 
 // A table of relative positions of one head, rows -(longest - 1) to longest - 1.
@@ -61,8 +99,11 @@ struct HeadProblem {
   int64_t queries = 0, keys = 0, head_dim = 0, value_dim = 0;
   Matrix query, key, value;
   float scale = 1;
+  float gate = 1;  // of a head that is not closed; a closed one keeps no key
   RowIntervals intervals;
+  BlockRows blocks;
   KeepRows keep;
+  ScoreModifier modifier;
   RelativeTable relative_keys, relative_values;
   bool drops = false;
   DropoutStream dropout{WeightDropout{}, 0, 0};
@@ -70,7 +111,14 @@ struct HeadProblem {
   bool replaces_nonfinite = false;
 
   bool Keeps(int64_t i, int64_t j) const {
-    return j >= intervals.Begin(i) && j < intervals.End(i) && keep.Keeps(i, j);
+    return j >= intervals.Begin(i) && j < intervals.End(i) && blocks.Keeps(i, j) &&
+           keep.Keeps(i, j) &&
+           (modifier.additive.data == nullptr ||
+            modifier.additive.at(i, j) != -std::numeric_limits<float>::infinity());
+  }
+  // Any key may be masked, or its score replaced, wherever it lies in its row's interval.
+  bool ChecksEveryScore() const {
+    return keep.data != nullptr || modifier.additive.data != nullptr || replaces_nonfinite;
   }
   bool Drops(int64_t i, int64_t j) const { return drops && !DropoutKeepsWeight(dropout, i, j); }
 };
@@ -93,6 +141,9 @@ struct ProbeStatistics {
   float *entropy = nullptr, *distance = nullptr, *absolute_distance = nullptr;
   float *largest_weight = nullptr, *set_mass = nullptr;
   int32_t* largest_key = nullptr;
+  int64_t top = 0;  // for each query, that many weights and keys
+  float* top_weights = nullptr;
+  int32_t* top_keys = nullptr;
 };
 // Weights and statistics of queries [begin, end) of one head, from the lse of its forward pass.
 struct ProbeTask {
@@ -115,6 +166,7 @@ struct BackwardHead {
   MutableMatrix query_gradient;
   // Tables of this head and sequence, added to; data == nullptr: unwanted.
   MutableMatrix relative_key_gradient, relative_value_gradient;
+  MutableMatrix bias_gradient;  // [queries, keys] of 0; data == nullptr: unwanted
 };
 // All query heads of one key/value head of one sequence.
 struct BackwardTask {

@@ -9,12 +9,20 @@ namespace headlight::attention {
 struct SequenceRange {
   int64_t query_begin, queries;  // first query token, and how many
   int64_t key_begin, keys;
+  int64_t sequence;
 };
 inline SequenceRange RangeOf(const AttentionProblem& problem, int64_t sequence) {
   const size_t s = static_cast<size_t>(sequence);
   return {problem.query_offsets[s], problem.query_offsets[s + 1] - problem.query_offsets[s],
-          problem.key_offsets[s], problem.key_offsets[s + 1] - problem.key_offsets[s]};
+          problem.key_offsets[s], problem.key_offsets[s + 1] - problem.key_offsets[s], sequence};
 }
+
+// Windows and ALiBi count query i as i + PlaceShift.
+inline int64_t PlaceShift(const AttentionProblem& problem, const SequenceRange& range) {
+  return problem.mask.causal == Mask::Causal::kAlignedToEnd ? range.keys - range.queries : 0;
+}
+
+inline int64_t BlockCount(int64_t length, int64_t block) { return (length + block - 1) / block; }
 
 inline Shape QueryShape(const AttentionProblem& problem) {
   return {problem.query_tokens(), problem.heads, problem.head_dim};
@@ -38,6 +46,10 @@ uint32_t DropoutKeptBits(const DropoutStream& stream, int64_t query_block, int64
 // All throw kShape or kUsage.
 void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,
                  const Shape& shape);
+// The same for a tensor of tokens, which may be padded: [batch, >= the longest, shape[1],
+// shape[2]].
+void CheckTokens(const AttentionProblem& problem, const char* name, const Tensor& tensor,
+                 const Shape& shape, const std::vector<int64_t>& offsets);
 void CheckInputs(const AttentionProblem& problem, const AttentionInputs& inputs);
 void CheckLse(const AttentionProblem& problem, const Tensor& lse);
 // Also allocates what the caller left empty.
@@ -45,6 +57,8 @@ void PrepareOutputs(const AttentionProblem& problem, AttentionOutputs& outputs);
 void PrepareStatistics(const AttentionProblem& problem, HeadStatistics& statistics);
 void CheckGradients(const AttentionProblem& problem, const Tensor& out_gradient,
                     const AttentionGradients& gradients);
+// Fills the bias gradient, if wanted, with 0: what is masked is not visited.
+void ZeroBiasGradient(AttentionGradients& gradients);
 void CheckTableGradient(const AttentionProblem& problem, const char* name, const Tensor& table,
                         const Tensor& gradient);
 

@@ -40,6 +40,14 @@ struct Case {
   std::vector<uint8_t> keep;  // storage of problem.mask.keep
 };
 
+inline int64_t LongestOf(const std::vector<int64_t>& offsets) {
+  int64_t longest = 0;
+  for (size_t s = 1; s < offsets.size(); ++s) {
+    longest = std::max(longest, offsets[s] - offsets[s - 1]);
+  }
+  return longest;
+}
+
 inline void FillNormal(Tensor& tensor, uint64_t seed, uint64_t stream, double magnitude) {
   if (tensor.empty()) return;
   RandomStream random(seed, stream);
@@ -61,6 +69,14 @@ inline Tensor NormalTensor(const Shape& shape, DType dtype, uint64_t seed, uint6
   Tensor tensor = Tensor::Zeros(shape, dtype, MemoryTag::kOther);
   FillNormal(tensor, seed, stream, magnitude);
   return tensor;
+}
+
+// Lengths about the widths of vectors (1, 8, 16), panels (16, 32) and tiles (3, 4, 6, 8).
+inline std::vector<Lengths> AwkwardLengths() {
+  std::vector<Lengths> lengths;
+  for (int64_t n : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61}) lengths.push_back({n, n});
+  lengths.insert(lengths.end(), {{1, 33}, {33, 1}, {7, 64}, {50, 13}});
+  return lengths;
 }
 
 inline Options F32(std::vector<Lengths> lengths, int64_t dim = 8) {
@@ -119,13 +135,8 @@ inline Case MakeCase(const Options& options) {
 
 // A random keep matrix [batch, heads, longest, longest] with about `share` of the weights kept.
 inline void AddKeep(Case& made, double share, uint64_t seed) {
-  int64_t queries = 0, keys = 0;
-  for (int64_t s = 0; s < made.problem.batch(); ++s) {
-    const size_t at = static_cast<size_t>(s);
-    queries =
-        std::max(queries, made.problem.query_offsets[at + 1] - made.problem.query_offsets[at]);
-    keys = std::max(keys, made.problem.key_offsets[at + 1] - made.problem.key_offsets[at]);
-  }
+  const int64_t queries = LongestOf(made.problem.query_offsets);
+  const int64_t keys = LongestOf(made.problem.key_offsets);
   const Shape shape{made.problem.batch(), made.problem.heads, queries, keys};
   made.keep.resize(static_cast<size_t>(shape.elements()));
   RandomStream random(seed, 9);
@@ -133,13 +144,83 @@ inline void AddKeep(Case& made, double share, uint64_t seed) {
   made.problem.mask.keep = {made.keep.data(), shape, ContiguousStrides(shape)};
 }
 
+// A random additive bias [batch, heads, longest, longest], -inf for about `masked` of it.
+inline void AddBias(Case& made, double masked, uint64_t seed) {
+  const AttentionProblem& problem = made.problem;
+  Tensor bias = Tensor::Zeros({problem.batch(), problem.heads, LongestOf(problem.query_offsets),
+                               LongestOf(problem.key_offsets)},
+                              problem.dtype, MemoryTag::kOther);
+  RandomStream random(seed, 11);
+  DispatchFloat(problem.dtype, [&]<typename T>() {
+    for (int64_t i = 0; i < bias.elements(); ++i) {
+      const T value = static_cast<T>(static_cast<float>(random.Normal()));
+      bias.data<T>()[i] = random.Uniform() < masked ? -std::numeric_limits<T>::infinity() : value;
+    }
+  });
+  made.problem.bias.additive = bias;
+}
+
+// A random block list with about `share` of the blocks kept; some rows keep none.
+inline void AddBlocks(Case& made, double share, Mask::BlockList blocks, uint64_t seed) {
+  RandomStream random(seed, 12);
+  const AttentionProblem& problem = made.problem;
+  const auto count = [](const std::vector<int64_t>& offsets, size_t s, int64_t block) {
+    return (offsets[s + 1] - offsets[s] + block - 1) / block;
+  };
+  blocks.offsets = {0};
+  blocks.key_blocks.clear();
+  for (size_t s = 0; s < static_cast<size_t>(problem.batch()); ++s) {
+    const int64_t rows = blocks.heads * count(problem.query_offsets, s, blocks.query_block);
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t columns = count(problem.key_offsets, s, blocks.key_block);
+      for (int64_t c = 0; c < columns; ++c) {
+        if (random.Uniform() < share) blocks.key_blocks.push_back(static_cast<int32_t>(c));
+      }
+      blocks.offsets.push_back(static_cast<int64_t>(blocks.key_blocks.size()));
+    }
+  }
+  made.problem.mask.blocks = blocks;
+}
+
+// Cuts each sequence into `documents` segments at random places; some may have no query or no key.
+inline void AddDocuments(Case& made, int64_t documents, uint64_t seed) {
+  RandomStream random(seed, 10);
+  Mask& mask = made.problem.mask;
+  const auto cut = [&](const std::vector<int64_t>& offsets, std::vector<int32_t>& numbers) {
+    numbers.clear();
+    for (size_t s = 1; s < offsets.size(); ++s) {
+      std::vector<int32_t> sorted;
+      for (int64_t i = offsets[s - 1]; i < offsets[s]; ++i) {
+        // Numbers need not begin at 0 nor be adjacent.
+        sorted.push_back(static_cast<int32_t>(
+            3 * std::floor(random.Uniform() * static_cast<double>(documents)) - 4));
+      }
+      std::sort(sorted.begin(), sorted.end());
+      numbers.insert(numbers.end(), sorted.begin(), sorted.end());
+    }
+  };
+  cut(made.problem.query_offsets, mask.query_documents);
+  if (made.problem.query_offsets == made.problem.key_offsets) {
+    mask.key_documents = mask.query_documents;
+  } else {
+    cut(made.problem.key_offsets, mask.key_documents);
+  }
+}
+
 inline AttentionGradients MakeGradients(const Case& made) {
   const DType dtype = made.problem.dtype;
   const auto like = [&](const Tensor& tensor) {
     return tensor.empty() ? Tensor() : Tensor::Zeros(tensor.shape(), dtype, MemoryTag::kOther);
   };
-  return {like(made.inputs.query), like(made.inputs.key), like(made.inputs.value),
-          like(made.problem.relative.keys), like(made.problem.relative.values)};
+  return {like(made.inputs.query),
+          like(made.inputs.key),
+          like(made.inputs.value),
+          like(made.problem.relative.keys),
+          like(made.problem.relative.values),
+          like(made.problem.bias.additive),
+          made.problem.head_gates.empty()
+              ? Tensor()
+              : Tensor::Zeros({made.problem.heads}, dtype, MemoryTag::kOther)};
 }
 
 inline AttentionOutputs MakeOutputs(const Case& made) {

@@ -13,24 +13,6 @@ namespace {
 
 using namespace attention_test;
 
-void ExpectLikeReference(const Case& made) {
-  ASSERT_TRUE(PlanAttention(made.problem).refusals.empty())
-      << PlanAttention(made.problem).ToString();
-  const Results want = RunReference(made);
-  OnEveryIsa([&] {
-    EXPECT_EQ(CompareWithReference(made, RunFused(made), want), "")
-        << "strips of " << attention::FusedStripRows() << " queries";
-  });
-}
-
-// Lengths about the widths of vectors (1, 8, 16), panels (16, 32) and tiles (3, 4, 6, 8).
-std::vector<Lengths> AwkwardLengths() {
-  std::vector<Lengths> lengths;
-  for (int64_t n : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61}) lengths.push_back({n, n});
-  lengths.insert(lengths.end(), {{1, 33}, {33, 1}, {7, 64}, {50, 13}});
-  return lengths;
-}
-
 TEST(Attention, Exp2WithinItsBound) {
   std::vector<float> x, y;
   for (float value = -126; value <= 1; value += 0.00371f) x.push_back(value);

@@ -5,6 +5,7 @@
 //   dV += P^T dO              dP = dO V^T
 //   dS = P * (dP - D)         dQ = scale * dS K        dK += scale * dS^T Q
 //
+// dO stands for the output gradient times the head's gate; in D it is the output that has it.
 // Relative keys and values add products in distance order (relative-inl.h) to each of these.
 //
 // With dropout factors F: dV += (P F)^T dO and dS = P * (dP F - D). (Dao et al. 2022, appendix
@@ -17,6 +18,8 @@
 #define HEADLIGHT_KERNELS_ATTENTION_BACKWARD_INL_H_
 #endif
 
+#include "headlight/kernels/attention/blocks-inl.h"
+#include "headlight/kernels/attention/modifier-inl.h"
 #include "headlight/kernels/attention/relative-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -193,13 +196,47 @@ struct BackwardPanels {
   int64_t full_begin, full_end;    // keys
   int64_t strip_begin;             // first key of the strip, in the block
   int64_t key_place, value_place;  // of that key in the products with relative positions
+  MutableMatrix bias_gradient;
 };
+
+// P and dS of a panel from its scores and dP, in place.
+template <int R, int NV>
+HWY_INLINE void PanelWeights(const HeadProblem& head, const BackwardPanels& strip, int64_t key,
+                             const float* lse, const float* mean, float* weights,
+                             float* gradients) {
+  const int64_t row = strip.row, full_begin = strip.full_begin, full_end = strip.full_end;
+  if (key >= full_begin && key + NV * kLanes <= full_end) {
+    if (!head.drops) return WeightsAndGradients<R, NV>(head, lse, mean, weights, gradients);
+    return DroppedWeightsAndGradients<R, NV>(head, row, key, lse, mean, weights, gradients);
+  }
+  for (int v = 0; v < NV; ++v) {
+    const int64_t first = key + v * kLanes, at = v * kLanes;
+    const bool full = first >= full_begin && first + kLanes <= full_end;
+    if (full && head.drops) {
+      DroppedWeightsAndGradients<R, 1>(head, row, first, lse, mean, weights + at, gradients + at);
+    } else if (full) {
+      WeightsAndGradients<R, 1>(head, lse, mean, weights + at, gradients + at);
+    } else {
+      ModifiedWeightsAndGradients<R>(head, row, first, lse, mean, weights + at, gradients + at);
+    }
+  }
+}
+
+// The same with softcap and bias.
+template <int R, int NV>
+HWY_NOINLINE void ModifiedPanelWeights(const HeadProblem& head, const BackwardPanels& strip,
+                                       int64_t key, const float* lse, const float* mean,
+                                       float* weights, float* gradients) {
+  HWY_ALIGN float slopes[R * NV * kLanes];
+  ModifyPanel<R, NV>(head, strip.row, key, weights, slopes);
+  PanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
+  UnmodifyGradients<R, NV>(head, strip.row, key, slopes, strip.bias_gradient, gradients);
+}
 
 template <int R, int NV>
 HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& scratch,
                               const BackwardPanels& strip, int64_t key, int64_t first_key) {
-  const int64_t row = strip.row, in_block = strip.in_block;
-  const int64_t full_begin = strip.full_begin, full_end = strip.full_end;
+  const int64_t in_block = strip.in_block;
   float* weights = scratch.weights + in_block * kStripStride + first_key;
   float* gradients = scratch.score_gradients + in_block * kStripStride + first_key;
   PanelProduct<R, NV>(scratch.query + in_block * kQueryStride,
@@ -216,21 +253,10 @@ HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& sc
                    gradients);
   }
   const float *lse = scratch.lse + in_block, *mean = scratch.mean + in_block;
-  if (key >= full_begin && key + NV * kLanes <= full_end) {
-    if (!head.drops) return WeightsAndGradients<R, NV>(head, lse, mean, weights, gradients);
-    return DroppedWeightsAndGradients<R, NV>(head, row, key, lse, mean, weights, gradients);
+  if (head.modifier.any()) {
+    return ModifiedPanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
   }
-  for (int v = 0; v < NV; ++v) {
-    const int64_t first = key + v * kLanes, at = v * kLanes;
-    const bool full = first >= full_begin && first + kLanes <= full_end;
-    if (full && head.drops) {
-      DroppedWeightsAndGradients<R, 1>(head, row, first, lse, mean, weights + at, gradients + at);
-    } else if (full) {
-      WeightsAndGradients<R, 1>(head, lse, mean, weights + at, gradients + at);
-    } else {
-      ModifiedWeightsAndGradients<R>(head, row, first, lse, mean, weights + at, gradients + at);
-    }
-  }
+  PanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
 }
 
 // Tiles of kRows keys may reach past what a strip covers, on both sides: zeros there.
@@ -269,6 +295,11 @@ inline void WriteGradient(const float* sums, int64_t width, int64_t rows, int64_
   }
 }
 
+// Whether dQ is written, not added to. With a block list it begins as 0, and all blocks add.
+inline bool FirstBlock(const HeadProblem& head, const KeyBlock& block) {
+  return block.begin == 0 && !head.blocks.present();
+}
+
 // Strip of rows [row, row + R), `in_block` rows into its query block: P, dS and dQ.
 template <int R>
 HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& block, int64_t row,
@@ -276,7 +307,7 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
   const HeadProblem& head = task.problem;
   const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
   const int64_t rows = std::min<int64_t>(R, head.queries - row);
-  const bool first_block = block.begin == 0;
+  const bool first_block = FirstBlock(head, block);
   if (range.empty()) {
     if (first_block) {
       std::fill(scratch.query_gradient, scratch.query_gradient + rows * scratch.head_width, 0.0f);
@@ -285,7 +316,7 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
     }
     return range;
   }
-  const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite;
+  const bool all_modified = head.ChecksEveryScore();
   const int64_t first_key = range.first_vector * kLanes;
   const int64_t keys = range.last_vector * kLanes - first_key;
   BackwardPanels strip{row,
@@ -294,7 +325,8 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
                        range.full_end,
                        first_key,
                        0,
-                       0};
+                       0,
+                       task.bias_gradient};
   const StripDistances distances = DistancesOf(row, R, block.begin + first_key, keys);
   if (scratch.key_table.present()) {
     strip.key_place =
@@ -341,6 +373,16 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
   return range;
 }
 
+// Rows kQueryStride apart, times a factor; width is a multiple of kLanes.
+inline void ScaleRows(float factor, int64_t rows, int64_t width, float* values) {
+  const D d;
+  for (int64_t i = 0; i < rows; ++i, values += kQueryStride) {
+    for (int64_t c = 0; c < width; c += kLanes) {
+      hn::StoreU(hn::Mul(hn::LoadU(d, values + c), hn::Set(d, factor)), d, values + c);
+    }
+  }
+}
+
 // Rows of the query block: queries, output gradients, lse and D. Rows past the last query are zero.
 inline void PackQueries(const BackwardHead& task, int64_t begin, int64_t rows, int64_t padded,
                         BackwardScratch& scratch) {
@@ -367,6 +409,7 @@ inline void PackQueries(const BackwardHead& task, int64_t begin, int64_t rows, i
     for (; c < head.value_dim; ++c) mean += gradient[c] * task.out.at(begin + i, c);
     scratch.mean[i] = mean;
   }
+  if (head.gate != 1) ScaleRows(head.gate, rows, value_width, scratch.out_gradient);
   for (int64_t i = rows; i < padded; ++i) {
     std::fill_n(scratch.query + i * kQueryStride, head_width, 0.0f);
     std::fill_n(scratch.out_gradient + i * kQueryStride, value_width, 0.0f);
@@ -382,7 +425,7 @@ inline void AddNonFiniteGradients(const BackwardHead& task, const KeyBlock& bloc
   const HeadProblem& head = task.problem;
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t c = 0; c < head.value_dim; ++c) {
-      const float gradient = task.out_gradient.at(begin + i, c);
+      const float gradient = head.gate * task.out_gradient.at(begin + i, c);
       if (std::isfinite(gradient)) continue;
       for (int64_t j = 0; j < block.count; ++j) {
         const int64_t key = block.begin + j;
@@ -493,7 +536,7 @@ inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, 
   const HeadProblem& head = task.problem;
   const int64_t rows = std::min(kQueryBlock, head.queries - begin);
   const bool empty = RangeOfStrip(head, begin, rows, block.begin, block.count).empty();
-  if (empty && block.begin > 0) return;
+  if (empty && !FirstBlock(head, block)) return;
   if (!empty) {
     PackQueries(task, begin, rows, RoundUp(rows, kRows), scratch);
     if (scratch.key_table.present()) {
@@ -542,6 +585,22 @@ inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, 
   FoldTableGradients(task, scratch);
 }
 
+// The query blocks that keep the key block which `block` is part of.
+inline void BackwardListedQueries(const BackwardHead& task, const KeyBlock& block,
+                                  BackwardScratch& scratch) {
+  const BlockRows& blocks = task.problem.blocks;
+  const int64_t* offsets = blocks.key_offsets + block.begin / blocks.key_block;
+  BackwardHead part = task;
+  for (int64_t at = offsets[0]; at < offsets[1]; ++at) {
+    const int64_t first = blocks.query_blocks[at] * blocks.query_block;
+    const int64_t last = std::min(first + blocks.query_block, task.problem.queries);
+    part.problem = CutHead(task.problem, last, block.begin + block.count);
+    for (int64_t query = first; query < last; query += kQueryBlock) {
+      BackwardQueryBlock(part, block, query, scratch);
+    }
+  }
+}
+
 inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t count,
                              BackwardScratch& scratch) {
   const HeadProblem& head = task.heads[0].problem;
@@ -557,6 +616,10 @@ inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t co
   std::fill(scratch.value_gradient, scratch.value_gradient + gradient_keys * scratch.value_width,
             0.0f);
   for (int64_t h = 0; h < task.head_count; ++h) {
+    if (head.blocks.present()) {
+      BackwardListedQueries(task.heads[h], block, scratch);
+      continue;
+    }
     for (int64_t query = 0; query < head.queries; query += kQueryBlock) {
       BackwardQueryBlock(task.heads[h], block, query, scratch);
     }
@@ -567,29 +630,35 @@ inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t co
                 task.value_gradient, begin);
 }
 
+inline void ZeroRows(const MutableMatrix& rows, int64_t begin, int64_t end, int64_t dim) {
+  for (int64_t i = begin; i < end; ++i) {
+    for (int64_t c = 0; c < dim; ++c) rows.row(i)[c * rows.column_stride] = 0;
+  }
+}
+
 inline void Backward(const BackwardTask& task) {
   const HeadProblem& head = task.heads[0].problem;
-  // Keys past the limit are masked for every query.
-  const int64_t limit = head.intervals.limit;
-  BackwardScratch scratch(head, std::min(limit, kKeyBlock));
-  for (int64_t begin = 0; begin < limit; begin += kKeyBlock) {
-    BackwardKeyBlock(task, begin, std::min(kKeyBlock, limit - begin), scratch);
-  }
-  for (int64_t j = limit; j < head.keys; ++j) {
-    for (int64_t c = 0; c < head.head_dim; ++c) {
-      task.key_gradient.row(j)[c * task.key_gradient.column_stride] = 0;
-    }
-    for (int64_t c = 0; c < head.value_dim; ++c) {
-      task.value_gradient.row(j)[c * task.value_gradient.column_stride] = 0;
-    }
-  }
-  if (limit > 0) return;
+  // Keys past the limit are masked for every query. Closed heads keep none.
+  int64_t limit = 0;
   for (int64_t h = 0; h < task.head_count; ++h) {
-    const MutableMatrix& gradient = task.heads[h].query_gradient;
-    for (int64_t i = 0; i < head.queries; ++i) {
-      for (int64_t c = 0; c < head.head_dim; ++c) gradient.row(i)[c * gradient.column_stride] = 0;
+    limit = std::max(limit, task.heads[h].problem.intervals.limit);
+  }
+  if (limit == 0 || head.blocks.present()) {
+    for (int64_t h = 0; h < task.head_count; ++h) {
+      ZeroRows(task.heads[h].query_gradient, 0, head.queries, head.head_dim);
     }
   }
+  BackwardScratch scratch(head, std::min(limit, kKeyBlock));
+  // Parts of at most kKeyBlock keys, none of which lies in two blocks of a list.
+  const int64_t step = head.blocks.present() ? head.blocks.key_block : kKeyBlock;
+  for (int64_t first = 0; first < limit; first += step) {
+    const int64_t last = std::min(first + step, limit);
+    for (int64_t begin = first; begin < last; begin += kKeyBlock) {
+      BackwardKeyBlock(task, begin, std::min(kKeyBlock, last - begin), scratch);
+    }
+  }
+  ZeroRows(task.key_gradient, limit, head.keys, head.head_dim);
+  ZeroRows(task.value_gradient, limit, head.keys, head.value_dim);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -7,8 +7,9 @@
 #define HEADLIGHT_KERNELS_ATTENTION_FORWARD_INL_H_
 #endif
 
+#include "headlight/kernels/attention/blocks-inl.h"
+#include "headlight/kernels/attention/modifier-inl.h"
 #include "headlight/kernels/attention/relative-inl.h"
-#include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlight {
@@ -98,8 +99,8 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
                            StripScores& strip) {
   const D d;
   constexpr int kTile = std::min(R, kTileRows);
-  const bool modified =
-      strip.products != nullptr || key < full_begin || key + NV * kLanes > full_end;
+  const bool modified = strip.products != nullptr || head.modifier.any() || key < full_begin ||
+                        key + NV * kLanes > full_end;
   for (int row = 0; row < R; row += kTile) {
     V acc[kTile][NV];
     ZeroTile(acc);
@@ -118,6 +119,7 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
   if (strip.products != nullptr) {
     AddProducts<R>(strip.products, strip.place + key - strip.first_key, NV, scores);
   }
+  if (head.modifier.any()) ModifyPanel<R, NV>(head, strip.row, key, scores, nullptr);
   for (int v = 0; v < NV; ++v) {
     const int64_t first = key + v * kLanes;
     if (first < full_begin || first + kLanes > full_end) {
@@ -146,7 +148,7 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
     strip.place = DistanceProducts<R>(scratch.key_table, DistancesOf(row, R, first_key, keys),
                                       scratch.query, scratch.products);
   }
-  const bool all_modified = head.keep.data != nullptr || head.replaces_nonfinite;
+  const bool all_modified = head.ChecksEveryScore();
   const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
   for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
     const int64_t key = block.begin + vector * kLanes;
@@ -291,8 +293,8 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   }
 }
 
-// out = sums / sum, lse = (largest + log2 sum) ln 2 of the strip `at` rows into the task; a row
-// without keys gives 0 and -inf.
+// out = gate * sums / sum, lse = (largest + log2 sum) ln 2 of the strip `at` rows into the task; a
+// row without keys gives 0 and -inf.
 inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t at, int64_t rows,
                        const ForwardScratch& scratch) {
   const D d;
@@ -305,7 +307,7 @@ inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t
     // Log is only for finite numbers: a NaN is carried here.
     const V carried = hn::IfThenElse(hn::IsNaN(sum), sum, lse);
     hn::StoreU(hn::IfThenElse(nothing, hn::Set(d, kNegativeInfinity), carried), d, lses + i);
-    hn::StoreU(hn::IfThenElse(nothing, hn::Zero(d), hn::Div(hn::Set(d, 1.0f), sum)), d,
+    hn::StoreU(hn::IfThenElse(nothing, hn::Zero(d), hn::Div(hn::Set(d, head.gate), sum)), d,
                inverses + i);
   }
   if (task.lse != nullptr) std::copy(lses, lses + rows, task.lse + task.begin + at);
@@ -323,48 +325,91 @@ inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t
   }
 }
 
-inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
-  const int64_t rows = task.end - task.begin;
-  if (rows == 0) return 0;
-  const int64_t first_key = head.intervals.Begin(task.begin);
-  const int64_t last_key = head.intervals.End(task.end - 1);
-  const int64_t first_block = first_key / kKeyBlock * kKeyBlock;
-  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock));
+inline void StartRows(int64_t rows, ForwardScratch& scratch) {
   const int64_t padded = RoundUp(rows, kRows);
   std::fill(scratch.out, scratch.out + padded * scratch.value_width, 0.0f);
   std::fill(scratch.largest, scratch.largest + padded + 2 * kLanes, kNegativeInfinity);
   std::fill(scratch.sum, scratch.sum + padded + 2 * kLanes, 0.0f);
+}
+
+// Calls function.operator()<R>(at, rows) for each strip of `rows` queries: R rows, of which `rows`
+// are there.
+template <typename Function>
+HWY_INLINE void ForStrips(int64_t rows, const Function& function) {
+  for (int64_t at = 0; at < rows;) {
+    const int64_t strip = StripRows(rows - at), there = std::min(strip, rows - at);
+    if (strip == kRows) {
+      function.template operator()<kRows>(at, there);
+    } else if (strip == kTileRows) {
+      function.template operator()<kTileRows>(at, there);
+    } else {
+      function.template operator()<kTileRows / 2>(at, there);
+    }
+    at += strip;
+  }
+}
+
+// The task's rows against keys [begin, begin + count); the last block finishes them.
+inline void ForwardKeyBlock(const HeadProblem& head, const ForwardTask& task, int64_t begin,
+                            int64_t count, bool finishes, ForwardScratch& scratch) {
+  const int64_t rows = task.end - task.begin;
+  const KeyBlock block{begin, count, scratch.keys};
+  PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
+  scratch.finite_values = PackRows(head.value, begin, block.count, head.value_dim,
+                                   scratch.value_width, scratch.values, scratch.value_width);
+  if (!scratch.finite_values) {
+    Sanitize(scratch.values, block.count, scratch.value_width, scratch.value_width);
+  }
+  if (scratch.key_table.present()) {
+    scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
+  }
+  if (scratch.value_table.present()) {
+    scratch.value_table.Pack(head.relative_values, task.begin, rows, begin, block.count, false);
+  }
+  ForStrips(rows, [&]<int R>(int64_t at, int64_t there) HWY_ATTR {
+    ForwardStrip<R>(head, block, task.begin + at, at, scratch);
+    if (finishes) FinishRows(head, task, at, there, scratch);
+  });
+}
+
+// With a block list: one query block at a time, against the runs of keys that it keeps.
+inline int64_t ForwardBlocks(const HeadProblem& head, const ForwardTask& task) {
+  int64_t replaced = 0;
+  ForQueryParts(head.blocks, task.begin, task.end, kForwardRows, [&](int64_t begin, int64_t end) {
+    ForwardTask part = task;
+    part.begin = begin;
+    part.end = end;
+    ForwardScratch scratch(head, end - begin, std::min(head.intervals.limit, kKeyBlock));
+    StartRows(end - begin, scratch);
+    const int64_t first_key = head.intervals.Begin(begin), last_key = head.intervals.End(end - 1);
+    ForKeyParts(head.blocks, begin, head.intervals.limit, [&](int64_t key, int64_t count) {
+      if (key + count <= first_key || key >= last_key) return;
+      ForwardKeyBlock(CutHead(head, end, key + count), part, key, count, false, scratch);
+    });
+    ForStrips(end - begin, [&]<int R>(int64_t at, int64_t there)
+                               HWY_ATTR { FinishRows(head, part, at, there, scratch); });
+    replaced += scratch.replaced;
+  });
+  return replaced;
+}
+
+inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
+  const int64_t rows = task.end - task.begin;
+  if (rows == 0) return 0;
+  if (head.blocks.present()) return ForwardBlocks(head, task);
+  const int64_t first_key = head.intervals.Begin(task.begin);
+  const int64_t last_key = head.intervals.End(task.end - 1);
+  const int64_t first_block = first_key / kKeyBlock * kKeyBlock;
+  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock));
+  StartRows(rows, scratch);
   // Blocks lie at multiples of kKeyBlock, whatever the mask skips.
   // At least one, so that rows without any key are finished too.
   const int64_t block_count =
       std::max<int64_t>((last_key - first_block + kKeyBlock - 1) / kKeyBlock, 1);
   for (int64_t b = 0; b < block_count; ++b) {
     const int64_t begin = first_block + b * kKeyBlock;
-    const KeyBlock block{begin, std::clamp<int64_t>(last_key - begin, 0, kKeyBlock), scratch.keys};
-    PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
-    scratch.finite_values = PackRows(head.value, begin, block.count, head.value_dim,
-                                     scratch.value_width, scratch.values, scratch.value_width);
-    if (!scratch.finite_values) {
-      Sanitize(scratch.values, block.count, scratch.value_width, scratch.value_width);
-    }
-    if (scratch.key_table.present()) {
-      scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
-    }
-    if (scratch.value_table.present()) {
-      scratch.value_table.Pack(head.relative_values, task.begin, rows, begin, block.count, false);
-    }
-    for (int64_t at = 0; at < rows;) {
-      const int64_t strip = StripRows(rows - at);
-      if (strip == kRows) {
-        ForwardStrip<kRows>(head, block, task.begin + at, at, scratch);
-      } else if (strip == kTileRows) {
-        ForwardStrip<kTileRows>(head, block, task.begin + at, at, scratch);
-      } else {
-        ForwardStrip<kTileRows / 2>(head, block, task.begin + at, at, scratch);
-      }
-      if (b + 1 == block_count) FinishRows(head, task, at, std::min(strip, rows - at), scratch);
-      at += strip;
-    }
+    ForwardKeyBlock(head, task, begin, std::clamp<int64_t>(last_key - begin, 0, kKeyBlock),
+                    b + 1 == block_count, scratch);
   }
   return scratch.replaced;
 }

@@ -71,6 +71,27 @@ inline void AddStatistics(const float* weights, int64_t vectors, int64_t i, int6
   to.largest_key[i] = static_cast<int32_t>(most_key);
 }
 
+// Puts the weights of a query to the keys from `key` on where they belong among its largest, which
+// descend: `weights_to` and `keys_to`. Keys come in order, so that the first of equals stays first.
+inline void AddLargest(const float* weights, int64_t vectors, int64_t key, int64_t top,
+                       float* weights_to, int32_t* keys_to) {
+  const D d;
+  for (int64_t v = 0; v < vectors * kLanes; v += kLanes) {
+    const V least = hn::Set(d, weights_to[top - 1]);
+    if (hn::AllFalse(d, hn::Gt(hn::LoadU(d, weights + v), least))) continue;
+    for (int64_t lane = v; lane < v + kLanes; ++lane) {
+      if (!(weights[lane] > weights_to[top - 1])) continue;
+      int64_t place = top - 1;
+      for (; place > 0 && weights_to[place - 1] < weights[lane]; --place) {
+        weights_to[place] = weights_to[place - 1];
+        keys_to[place] = keys_to[place - 1];
+      }
+      weights_to[place] = weights[lane];
+      keys_to[place] = static_cast<int32_t>(key + lane);
+    }
+  }
+}
+
 // Divides what was summed up for query i by the sum of its weights, which is 1 but for rounding.
 inline void FinishProbe(const HeadProblem& head, const ProbeTask& task, int64_t i, float sum) {
   if (sum == 0) return;  // nothing to attend to
@@ -83,6 +104,7 @@ inline void FinishProbe(const HeadProblem& head, const ProbeTask& task, int64_t 
     to.absolute_distance[i] *= inverse;
     to.largest_weight[i] *= inverse;
     if (to.set_mass != nullptr) to.set_mass[i] *= inverse;
+    for (int64_t place = 0; place < to.top; ++place) to.top_weights[i * to.top + place] *= inverse;
   }
   for (int64_t j = 0; j < head.keys && task.weights.data != nullptr; ++j) {
     task.weights.row(i)[j * task.weights.column_stride] *= inverse;
@@ -109,10 +131,57 @@ void ProbeStrip(const HeadProblem& head, const ProbeTask& task, const KeyBlock& 
       AddStatistics(weights, vectors, i, block.begin + first,
                     key_set == nullptr ? nullptr : key_set + first, task.statistics);
     }
+    if (const ProbeStatistics& to = task.statistics; to.top > 0) {
+      AddLargest(weights, vectors, block.begin + first, to.top, to.top_weights + i * to.top,
+                 to.top_keys + i * to.top);
+    }
     if (task.weights.data == nullptr) continue;
     float* to = task.weights.row(i) + (block.begin + first) * task.weights.column_stride;
     const int64_t keys = std::min(vectors * kLanes, block.count - first);
     for (int64_t j = 0; j < keys; ++j) to[j * task.weights.column_stride] = weights[j];
+  }
+}
+
+inline void ProbeKeyBlock(const HeadProblem& head, const ProbeTask& task, int64_t begin,
+                          int64_t count, ForwardScratch& scratch) {
+  const int64_t rows = task.end - task.begin;
+  const KeyBlock block{begin, count, scratch.keys};
+  PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
+  if (scratch.key_table.present()) {
+    scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
+  }
+  const bool wants_set = task.statistics.set_mass != nullptr;
+  float key_set[kKeyBlock + kLanes] = {};
+  for (int64_t j = 0; j < block.count && wants_set; ++j) {
+    key_set[j] = task.key_set[begin + j] != 0 ? 1 : 0;
+  }
+  for (int64_t at = 0; at < rows; at += kTileRows) {
+    ProbeStrip<kTileRows>(head, task, block, task.begin + at, wants_set ? key_set : nullptr,
+                          scratch);
+  }
+}
+
+// All keys of queries [task.begin, task.end).
+inline void ProbeRows(const HeadProblem& head, const ProbeTask& task) {
+  const int64_t rows = task.end - task.begin;
+  const int64_t first_key = head.intervals.Begin(task.begin);
+  const int64_t last_key = head.intervals.End(task.end - 1);
+  const int64_t first_block = first_key / kKeyBlock * kKeyBlock;
+  const int64_t most_keys = head.blocks.present() ? head.intervals.limit : last_key - first_block;
+  ForwardScratch scratch(head, rows, std::clamp<int64_t>(most_keys, 0, kKeyBlock));
+  std::fill_n(scratch.sum, rows, 0.0f);
+  if (head.blocks.present()) {
+    ForKeyParts(head.blocks, task.begin, head.intervals.limit, [&](int64_t key, int64_t count) {
+      if (key + count <= first_key || key >= last_key) return;
+      ProbeKeyBlock(CutHead(head, task.end, key + count), task, key, count, scratch);
+    });
+  } else {
+    for (int64_t begin = first_block; begin < last_key; begin += kKeyBlock) {
+      ProbeKeyBlock(head, task, begin, std::min(kKeyBlock, last_key - begin), scratch);
+    }
+  }
+  for (int64_t i = task.begin; i < task.end; ++i) {
+    FinishProbe(head, task, i, scratch.sum[i - task.begin]);
   }
 }
 
@@ -124,35 +193,21 @@ inline void Probe(const HeadProblem& head, const ProbeTask& task) {
       to.entropy[i] = to.distance[i] = to.absolute_distance[i] = to.largest_weight[i] = 0;
       to.largest_key[i] = -1;
       if (to.set_mass != nullptr) to.set_mass[i] = 0;
+      std::fill_n(to.top_weights + i * to.top, to.top, 0.0f);
+      std::fill_n(to.top_keys + i * to.top, to.top, -1);
     }
     for (int64_t j = 0; j < head.keys && task.weights.data != nullptr; ++j) {
       task.weights.row(i)[j * task.weights.column_stride] = 0;
     }
   }
-  const int64_t rows = task.end - task.begin;
-  if (rows == 0) return;
-  const int64_t last_key = head.intervals.End(task.end - 1);
-  const int64_t first_block = head.intervals.Begin(task.begin) / kKeyBlock * kKeyBlock;
-  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock));
-  std::fill_n(scratch.sum, rows, 0.0f);
-  float key_set[kKeyBlock + kLanes] = {};
-  for (int64_t begin = first_block; begin < last_key; begin += kKeyBlock) {
-    const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin), scratch.keys};
-    PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
-    if (scratch.key_table.present()) {
-      scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
-    }
-    for (int64_t j = 0; j < block.count && to.set_mass != nullptr; ++j) {
-      key_set[j] = task.key_set[begin + j] != 0 ? 1 : 0;
-    }
-    const float* set = to.set_mass != nullptr ? key_set : nullptr;
-    for (int64_t at = 0; at < rows; at += kTileRows) {
-      ProbeStrip<kTileRows>(head, task, block, task.begin + at, set, scratch);
-    }
-  }
-  for (int64_t i = task.begin; i < task.end; ++i) {
-    FinishProbe(head, task, i, scratch.sum[i - task.begin]);
-  }
+  if (task.end == task.begin) return;
+  if (!head.blocks.present()) return ProbeRows(head, task);
+  ForQueryParts(head.blocks, task.begin, task.end, kForwardRows, [&](int64_t begin, int64_t end) {
+    ProbeTask part = task;
+    part.begin = begin;
+    part.end = end;
+    ProbeRows(head, part);
+  });
 }
 
 }  // namespace HWY_NAMESPACE

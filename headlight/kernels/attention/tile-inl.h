@@ -314,6 +314,19 @@ HWY_INLINE V Exp2(V x) {
 
 // ---- masks and dropout of a strip: rows [row, row + R), one vector of keys from `key` ----
 
+// The additive bias of query `row` and a vector of keys; 0 past the last key.
+HWY_INLINE V LoadBias(const HeadProblem& head, int64_t row, int64_t key) {
+  const D d;
+  const Matrix& bias = head.modifier.additive;
+  if (bias.column_stride == 1 && key + kLanes <= head.keys) {
+    return hn::LoadU(d, bias.row(row) + key);
+  }
+  HWY_ALIGN float lanes[kLanes] = {};
+  const int64_t count = std::min<int64_t>(kLanes, head.keys - key);
+  for (int64_t j = 0; j < count; ++j) lanes[j] = bias.at(row, key + j);
+  return hn::Load(d, lanes);
+}
+
 // Lanes of keys that query `row` keeps.
 HWY_INLINE hn::Mask<D> KeptLanes(const HeadProblem& head, int64_t row, int64_t key) {
   const D d;
@@ -329,7 +342,10 @@ HWY_INLINE hn::Mask<D> KeptLanes(const HeadProblem& head, int64_t row, int64_t k
     for (int64_t j = 0; j < count; ++j) flags[j] = head.keep.Keeps(row, key + j) ? -1 : 0;
     kept = hn::And(kept, hn::Load(di, flags));
   }
-  return hn::RebindMask(d, hn::MaskFromVec(kept));
+  const hn::Mask<D> lanes = hn::RebindMask(d, hn::MaskFromVec(kept));
+  if (head.modifier.additive.data == nullptr) return lanes;
+  return hn::AndNot(hn::Eq(LoadBias(head, row, key), hn::Set(d, kNegativeInfinity)),
+                    lanes);  // keeps NaN
 }
 
 // Philox4x32-10 of counters (group, key + lane, 0, 0): the draws of eight queries (attention.h).
