@@ -26,7 +26,7 @@ Results RunPass(Implementation implementation, const Case& made) {
   return results;
 }
 
-void ExpectLikeReference(const Case& made) {
+void ExpectTextbooksLikeReference(const Case& made) {
   const Results want = RunReference(made);
   OnEveryIsa([&] {
     for (const Implementation implementation : kTextbook) {
@@ -58,10 +58,11 @@ TEST(TextbookAttention, LengthsWidthsAndGroups) {
     options.heads = 4;
     for (int64_t kv_heads : {1, 2, 4}) {
       options.kv_heads = kv_heads;
-      ExpectLikeReference(MakeCase(options));
+      ExpectTextbooksLikeReference(MakeCase(options));
     }
   }
-  ExpectLikeReference(MakeCase(F32({{130, 70}, {1, 300}}, 300)));  // wider than the fused ones go
+  ExpectTextbooksLikeReference(
+      MakeCase(F32({{130, 70}, {1, 300}}, 300)));  // wider than the fused ones go
 }
 
 TEST(TextbookAttention, Masks) {
@@ -78,13 +79,13 @@ TEST(TextbookAttention, Masks) {
             (made.problem.key_offsets[s] - made.problem.key_offsets[s - 1]) * 2 / 3);
       }
       if (parts & 4) AddKeep(made, 0.4, 5);
-      ExpectLikeReference(made);
+      ExpectTextbooksLikeReference(made);
     }
   }
   Case far = MakeCase(options);  // sizes past every end must not overflow
   far.problem.mask.causal = Mask::Causal::kAlignedToEnd;
   far.problem.mask.window = Mask::Window{INT64_MAX, INT64_MAX};
-  ExpectLikeReference(far);
+  ExpectTextbooksLikeReference(far);
 }
 
 TEST(TextbookAttention, DropoutWithTheSameDraws) {
@@ -95,9 +96,9 @@ TEST(TextbookAttention, DropoutWithTheSameDraws) {
   made.problem.dropout.rate = 0.3;
   made.problem.dropout.seed = 0x123456789abcdefu;
   made.problem.dropout.step = 7;
-  ExpectLikeReference(made);
+  ExpectTextbooksLikeReference(made);
   made.problem.mask.causal = Mask::Causal::kAlignedToEnd;
-  ExpectLikeReference(made);
+  ExpectTextbooksLikeReference(made);
   Case other = made;
   other.problem.dropout.step = 8;
   EXPECT_NE(CompareWithReference(made, RunPass(Implementation::kNaive, other), RunReference(made)),
@@ -110,16 +111,16 @@ TEST(TextbookAttention, RelativePositions) {
     options.heads = options.kv_heads = 2;
     options.value_dim = 12;
     options.relative_max = longest;
-    ExpectLikeReference(MakeCase(options));
+    ExpectTextbooksLikeReference(MakeCase(options));
     options.kv_heads = 1;
     Case mixed = MakeCase(options);
     mixed.problem.mask.causal = Mask::Causal::kAlignedToEnd;
     mixed.problem.mask.window = Mask::Window{9, 0};
     mixed.problem.dropout.rate = 0.2;
-    ExpectLikeReference(mixed);
+    ExpectTextbooksLikeReference(mixed);
     Case keys_only = MakeCase(options);
     keys_only.problem.relative.values = Tensor();
-    ExpectLikeReference(keys_only);
+    ExpectTextbooksLikeReference(keys_only);
   }
 }
 
@@ -129,9 +130,9 @@ TEST(TextbookAttention, LargeScores) {
   options.magnitude = 70;
   Case made = MakeCase(options);
   made.problem.scale = 1 / std::pow(32.0, 0.25);
-  ExpectLikeReference(made);
+  ExpectTextbooksLikeReference(made);
   made.problem.scale = -0.1;  // which the fused kernels leave to the reference
-  ExpectLikeReference(made);
+  ExpectTextbooksLikeReference(made);
 }
 
 TEST(TextbookAttention, NonFiniteScoresReplaced) {
@@ -142,7 +143,7 @@ TEST(TextbookAttention, NonFiniteScoresReplaced) {
   made.inputs.query.view<float>()(3, 1, 2) = kNaN;
   made.inputs.key.view<float>()(20, 0, 5) = std::numeric_limits<float>::infinity();
   made.problem.mask.causal = Mask::Causal::kAlignedToEnd;
-  ExpectLikeReference(made);
+  ExpectTextbooksLikeReference(made);
   EXPECT_GT(RunPass(Implementation::kNaive, made).outputs.replaced_scores, 0);
 }
 
@@ -170,7 +171,7 @@ TEST(TextbookAttention, NonFiniteInputs) {
         made.inputs.query.view<float>()(12, 1, 2) = kNaN;
         made.out_gradient.view<float>()(20, 1, 2) = poison;
       }
-      ExpectLikeReference(made);
+      ExpectTextbooksLikeReference(made);
       const Results results = RunPass(Implementation::kNaive, made);
       bool finite = true;
       for (const double value : Values(results.outputs.out)) finite &= std::isfinite(value);
@@ -188,7 +189,7 @@ TEST(TextbookAttention, QueriesWithNothingToAttendTo) {
     made.inputs.query.view<float>()(2, 0, c) = kNaN;
     made.out_gradient.view<float>()(2, 0, c) = kNaN;
   }
-  ExpectLikeReference(made);
+  ExpectTextbooksLikeReference(made);
   const Results results = RunPass(Implementation::kPerHead, made);
   for (int64_t c = 0; c < 8; ++c) EXPECT_EQ(results.outputs.out.view<float>()(2, 0, c), 0);
   EXPECT_EQ(results.outputs.lse.view<float>()(0, 2), -std::numeric_limits<float>::infinity());
