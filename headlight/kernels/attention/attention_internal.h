@@ -40,6 +40,9 @@ inline Shape LseShape(const AttentionProblem& problem) {
   return {problem.heads, problem.query_tokens()};
 }
 
+// Why the fused kernels do not run; empty when they do.
+std::string FusedRefusal(const AttentionProblem& problem);
+
 // All throw kShape or kUsage.
 void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,
                  const Shape& shape);
