@@ -1,15 +1,12 @@
 // Entry points: checks, the choice of a kernel, and how its work is split into tasks.
 #include "headlight/kernels/attention/attention.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <limits>
 #include <vector>
 
 #include "headlight/base/cpu.h"
-#include "headlight/base/error.h"
 #include "headlight/base/threads.h"
 #include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_internal.h"
@@ -420,85 +417,7 @@ void AddGateGradients(const BackwardOperands& in) {
   }
 }
 
-// Why the fused kernels do not run; empty when they do.
-std::string FusedRefusal(const AttentionProblem& problem) {
-  if (problem.dtype != DType::kF32) return fmt::format("dtype is {}", DTypeName(problem.dtype));
-  if (!(static_cast<float>(problem.EffectiveScale()) > 0)) {
-    return fmt::format("scale is {}, must be positive", problem.EffectiveScale());
-  }
-  const auto extreme = [](double value) { return value < 1e-15 || value > 1e15; };
-  const bool modified =
-      problem.softcap || !problem.bias.alibi_slopes.empty() || !problem.bias.additive.empty();
-  if (modified && (extreme(problem.EffectiveScale()) || extreme(problem.softcap.value_or(1)))) {
-    return fmt::format("scale is {} and softcap {}, must be in 1e-15..1e15 with softcap or bias",
-                       problem.EffectiveScale(), problem.softcap.value_or(1));
-  }
-  if (problem.head_dim > 256 || problem.value_dim > 256) {
-    return fmt::format("head_dim is {} and value_dim {}, must be at most 256", problem.head_dim,
-                       problem.value_dim);
-  }
-  if (std::max(problem.query_tokens(), problem.key_tokens()) >= int64_t{1} << 31) {
-    return "more than 2^31 tokens";
-  }
-  return "";
-}
-
-// What acts on a tile of scores, in the order of attention.h.
-std::vector<std::string> ModifiersOf(const AttentionProblem& problem) {
-  const Mask& mask = problem.mask;
-  std::vector<std::string> names;
-  const auto add = [&](bool there, const char* name) {
-    if (there) names.push_back(name);
-  };
-  add(!problem.relative.keys.empty(), "relative keys");
-  add(problem.softcap.has_value(), "softcap");
-  add(!problem.bias.alibi_slopes.empty(), "ALiBi");
-  add(!problem.bias.additive.empty(), "additive bias");
-  add(mask.causal == Mask::Causal::kAlignedToStart, "causal from the start");
-  add(mask.causal == Mask::Causal::kAlignedToEnd, "causal to the end");
-  add(mask.window.has_value(), "window");
-  add(!mask.key_lengths.empty(), "key lengths");
-  add(!mask.query_documents.empty(), "documents");
-  add(mask.blocks.has_value(), "block list");
-  add(mask.keep.data != nullptr, "keep matrix");
-  add(problem.nonfinite == NonFiniteScores::kReplaceByZero, "non-finite scores replaced");
-  add(problem.dropout.rate > 0, "dropout");
-  add(!problem.head_gates.empty(), "head gates");
-  return names;
-}
-
 }  // namespace
-
-std::string AttentionPlan::ToString() const {
-  std::string text = kernel;
-  if (query_rows > 0) {
-    text += fmt::format(", strips of {} queries, blocks of {} queries and {} keys", query_rows,
-                        query_block, key_block);
-  }
-  for (size_t i = 0; i < modifiers.size(); ++i) {
-    text += (i == 0 ? "; with " : ", ") + modifiers[i];
-  }
-  for (const std::string& refusal : refusals) text += "\n  not " + refusal;
-  return text;
-}
-
-AttentionPlan PlanAttention(const AttentionProblem& problem) {
-  CheckAttentionProblem(problem);
-  const Isa isa = SelectedIsa();
-  AttentionPlan plan;
-  plan.modifiers = ModifiersOf(problem);
-  const std::string refusal = FusedRefusal(problem);
-  if (refusal.empty()) {
-    plan.kernel = fmt::format("fused f32 {}", IsaName(isa));
-    plan.query_rows = FusedStripRows();
-    plan.query_block = kForwardRows;
-    plan.key_block = kKeyBlock;
-  } else {
-    plan.kernel = fmt::format("reference {}", DTypeName(problem.dtype));
-    plan.refusals.push_back("fused f32: " + refusal);
-  }
-  return plan;
-}
 
 void AttentionForward(const AttentionProblem& problem, const AttentionInputs& inputs,
                       AttentionOutputs& outputs) {

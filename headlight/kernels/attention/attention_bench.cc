@@ -1,6 +1,7 @@
 // Attention forward and backward, f32, at the shapes of the classifier and of longer texts. Reports
 // floating-point operations per second: 4 n^2 d per head forward (two products), 10 n^2 d backward
-// (five), causal counted as half. kernels/peak says what the machine could do.
+// (five), causal counted as half, documents and blocks as what they keep. kernels/peak says what
+// the machine could do.
 #include <benchmark/benchmark.h>
 
 #include <fmt/format.h>
@@ -16,8 +17,19 @@ namespace {
 
 using namespace attention_test;
 
-enum Kind : int64_t { kDense, kCausal, kRagged, kDropout, kRelative };
-const char* const kKindNames[] = {"dense", "causal", "ragged", "dropout", "relative"};
+enum Kind : int64_t {
+  kDense,
+  kCausal,
+  kRagged,
+  kDropout,
+  kRelative,
+  kDocuments,  // 16 of equal length
+  kBlocks,     // a tenth of the blocks of 64 x 64
+  kSoftcap,
+  kAlibi,
+};
+const char* const kKindNames[] = {"dense",     "causal", "ragged",  "dropout", "relative",
+                                  "documents", "blocks", "softcap", "alibi"};
 
 struct Shaped {
   Case made;
@@ -48,6 +60,21 @@ Shaped MakeShaped(const benchmark::State& state) {
     shaped.made.problem.mask.causal = Mask::Causal::kAlignedToStart;
     shaped.scores /= 2;
   }
+  AttentionProblem& problem = shaped.made.problem;
+  if (state.range(4) == kDocuments) {
+    for (int64_t i = 0; i < problem.query_tokens(); ++i) {
+      problem.mask.query_documents.push_back(static_cast<int32_t>(i % length * 16 / length));
+    }
+    problem.mask.key_documents = problem.mask.query_documents;
+    shaped.scores /= 16;
+  }
+  if (state.range(4) == kBlocks) {
+    AddBlocks(shaped.made, 0.1, {64, 64, 1, {}, {}}, 1);
+    shaped.scores = static_cast<double>(problem.mask.blocks->key_blocks.size()) * 64 * 64 *
+                    static_cast<double>(options.heads);
+  }
+  if (state.range(4) == kSoftcap) problem.softcap = 30;
+  if (state.range(4) == kAlibi) problem.bias.alibi_slopes = AlibiSlopes(problem.heads);
   if (state.range(4) == kDropout) shaped.made.problem.dropout.rate = 0.1;
   return shaped;
 }
@@ -106,6 +133,9 @@ void Shapes(benchmark::internal::Benchmark* bench) {
     bench->Args({32, 512, 32, 8, kRelative, threads});
     bench->Args({32, 128, 64, 8, kCausal, threads});
     bench->Args({1, 1024, 64, 8, kCausal, threads});
+    for (Kind kind : {kDocuments, kBlocks, kSoftcap, kAlibi}) {
+      bench->Args({1, 4096, 64, 8, kind, threads});
+    }
   }
   bench->UseRealTime()->Unit(benchmark::kMillisecond);
 }

@@ -4,11 +4,28 @@
 
 #include <utility>
 
+#include "headlight/base/error.h"
 #include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/attention/attention_textbook.h"
 
 namespace headlight {
 namespace {
+
+// Throws kUsage for what the textbook implementations do not compute.
+void RefuseForTextbook(AttentionImplementation implementation, const AttentionProblem& problem,
+                       const AttentionInputs& inputs) {
+  const auto refuse = [&](bool there, const char* what) {
+    if (!there) return;
+    throw Error(ErrorKind::kUsage, "attention: {} does not compute {}; use fused",
+                Name(implementation), what);
+  };
+  refuse(!problem.mask.query_documents.empty(), "document boundaries");
+  refuse(problem.mask.blocks.has_value(), "block lists");
+  refuse(problem.softcap.has_value(), "a softcap");
+  refuse(!problem.bias.alibi_slopes.empty() || !problem.bias.additive.empty(), "biases");
+  refuse(!problem.head_gates.empty(), "gates of heads");
+  refuse(inputs.query.shape().rank() > 3, "padded tensors");
+}
 
 // The probes of `outputs`, answered by the fused kernels; their `out` is thrown away.
 void AnswerProbes(const AttentionProblem& problem, const AttentionInputs& inputs,
@@ -54,6 +71,7 @@ void AttentionPass::Forward(AttentionImplementation implementation, const Attent
     return AttentionForward(problem, inputs, outputs);
   }
   attention::CheckInputs(problem, inputs);
+  RefuseForTextbook(implementation, problem, inputs);
   attention::PrepareOutputs(problem, outputs);
   AnswerProbes(problem, inputs, outputs);
   attention::TextbookForward({implementation, matrices_}, problem, inputs, outputs);

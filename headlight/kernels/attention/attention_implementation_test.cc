@@ -180,6 +180,35 @@ TEST(TextbookAttention, NonFiniteInputs) {
   }
 }
 
+TEST(TextbookAttention, RefusesWhatItDoesNotCompute) {
+  const auto expect_refused = [](const char* what, const auto& change) {
+    Case made = MakeCase(F32({{5, 5}}));
+    change(made.problem);
+    for (const Implementation implementation : kTextbook) {
+      try {
+        RunPass(implementation, made);
+        ADD_FAILURE() << what;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+        EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+      }
+    }
+  };
+  expect_refused("document boundaries", [](AttentionProblem& problem) {
+    problem.mask.query_documents = problem.mask.key_documents = {0, 0, 1, 1, 1};
+  });
+  expect_refused("block lists", [](AttentionProblem& problem) {
+    problem.mask.blocks = Mask::BlockList{64, 64, 1, {0, 1}, {0}};
+  });
+  expect_refused("a softcap", [](AttentionProblem& problem) { problem.softcap = 5; });
+  expect_refused("biases", [](AttentionProblem& problem) {
+    problem.bias.alibi_slopes = AlibiSlopes(problem.heads);
+  });
+  expect_refused("gates", [](AttentionProblem& problem) {
+    problem.head_gates.assign(static_cast<size_t>(problem.heads), 0.5);
+  });
+}
+
 TEST(TextbookAttention, QueriesWithNothingToAttendTo) {
   Case made = MakeCase(F32({{5, 5}, {3, 3}}));
   AddKeep(made, 1, 1);

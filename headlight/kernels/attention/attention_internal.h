@@ -43,6 +43,9 @@ inline Shape LseShape(const AttentionProblem& problem) {
 // Bit q: whether query 8 * query_block + q keeps its weight of `key` (one Philox block).
 uint32_t DropoutKeptBits(const DropoutStream& stream, int64_t query_block, int64_t key);
 
+// Why the fused kernels do not run; empty when they do.
+std::string FusedRefusal(const AttentionProblem& problem);
+
 // All throw kShape or kUsage.
 void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,
                  const Shape& shape);

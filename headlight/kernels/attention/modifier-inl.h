@@ -22,13 +22,15 @@ template <int R, int NV>
 HWY_NOINLINE void ModifyPanel(const HeadProblem& head, int64_t row, int64_t key, float* scores,
                               float* slopes) {
   const D d;
-  const ScoreModifier& modifier = head.modifier;
+  const ScoreModifier modifier = head.modifier;  // a copy, which no store to scores can change
   const V in = hn::Set(d, modifier.softcap_in), out = hn::Set(d, modifier.softcap_out);
+  const V alibi = hn::Set(d, modifier.alibi), bias_factor = hn::Set(d, modifier.bias_factor);
+  const V keys = hn::Iota(d, static_cast<float>(key));
   for (int r = 0; r < R; ++r) {
     const int64_t query = std::min(row + r, head.queries - 1);
-    const float place = static_cast<float>(query + modifier.shift);
+    const V first_away = hn::Sub(keys, hn::Set(d, static_cast<float>(query + modifier.shift)));
+    HWY_UNROLL(4)
     for (int v = 0; v < NV; ++v) {
-      const int64_t first = key + v * kLanes;
       float* at = scores + r * kStripStride + v * kLanes;
       V score = hn::LoadU(d, at);
       if (modifier.softcap_in != 0) {
@@ -40,11 +42,11 @@ HWY_NOINLINE void ModifyPanel(const HeadProblem& head, int64_t row, int64_t key,
         }
       }
       if (modifier.alibi != 0) {
-        const V away = hn::Sub(hn::Iota(d, static_cast<float>(first)), hn::Set(d, place));
-        score = hn::MulAdd(hn::Abs(away), hn::Set(d, modifier.alibi), score);
+        const V away = hn::Add(first_away, hn::Set(d, static_cast<float>(v * kLanes)));
+        score = hn::MulAdd(hn::Abs(away), alibi, score);
       }
       if (modifier.additive.data != nullptr) {
-        score = hn::MulAdd(LoadBias(head, query, first), hn::Set(d, modifier.bias_factor), score);
+        score = hn::MulAdd(LoadBias(head, query, key + v * kLanes), bias_factor, score);
       }
       hn::StoreU(score, d, at);
     }
