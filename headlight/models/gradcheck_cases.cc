@@ -236,6 +236,7 @@ std::vector<AttentionCase> AttentionCases() {
     c.config.relative_distance = 4;
     c.config.relative_values = true;
   });
+  add("ALiBi", [](AttentionCase& c) { c.config.alibi = true; });
   add("cross", [](AttentionCase& c) { c.config.memory_dim = 4; });
   add("2 key/value heads of 4", [](AttentionCase& c) {
     c.config.heads = 4;
@@ -463,6 +464,11 @@ void AddModels(uint64_t seed, std::vector<GradCheckCase>& cases) {
              c.positions = PositionKind::kRelative;
              c.attention_dropout = 0.2;
            });
+  AddModel("ALiBi, 3 heads", seed, cases, [](TextClassifierConfig& c) {
+    c.heads = 3;
+    c.head_dim = 4;
+    c.positions = PositionKind::kAlibi;
+  });
   for (const AttentionImplementation implementation :
        {AttentionImplementation::kNaive, AttentionImplementation::kPerHead}) {
     AddModel(std::string("dropout, ") + Name(implementation), seed, cases,

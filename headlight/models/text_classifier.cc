@@ -41,6 +41,7 @@ BlockConfig MakeBlockConfig(const TextClassifierConfig& config, int layer) {
   if (config.scale == ScaleKind::kInverseFourthRoot) {
     attention.scale = std::pow(static_cast<double>(config.QueryDim()), -0.25);
   }
+  attention.alibi = config.positions == PositionKind::kAlibi;
   if (config.positions == PositionKind::kRelative) {
     attention.relative_distance = config.RelativeDistance();
     attention.relative_values = config.relative_values;

@@ -16,7 +16,7 @@ struct EmbeddingConfig {
   int64_t vocabulary = 0;
   int64_t max_len = 0;
   int64_t dim = 0;
-  PositionKind positions = PositionKind::kNone;  // kRelative adds nothing here
+  PositionKind positions = PositionKind::kNone;  // kRelative and kAlibi add nothing here
   double standard_deviation = 1;                 // of the initial values, normal
 };
 

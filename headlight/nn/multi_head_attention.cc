@@ -207,6 +207,7 @@ MultiHeadAttention::Pass MultiHeadAttention::MakePass(Saved& saved) const {
   if (config_.window) problem.mask.window = {config_.window->left, config_.window->right};
   problem.mask.key_lengths.assign(saved.key_lengths.begin(), saved.key_lengths.end());
   problem.mask.keep = saved.keep;
+  if (config_.alibi) problem.bias.alibi_slopes = AlibiSlopes(config_.heads);
   problem.relative.keys = relative_key_.value;
   problem.relative.values = relative_value_.value;
   const ForwardOptions& options = saved.options;

@@ -9,7 +9,7 @@ namespace headlight {
 namespace {
 
 // Names in the order of the enumerators.
-constexpr std::array kPositions{"none", "learned", "sinusoidal", "relative"};
+constexpr std::array kPositions{"none", "learned", "sinusoidal", "relative", "alibi"};
 constexpr std::array kPlacements{"post", "pre"};
 constexpr std::array kActivations{"relu", "gelu"};
 constexpr std::array kPoolings{"mean", "first", "max", "attention"};

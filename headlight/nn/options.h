@@ -12,8 +12,9 @@
 namespace headlight {
 
 // kNone: no order. kLearned: a table added to the embedding. kSinusoidal: Vaswani et al. 2017,
-// section 3.5. kRelative: Shaw et al. 2018, inside attention.
-enum class PositionKind { kNone, kLearned, kSinusoidal, kRelative };
+// section 3.5. kRelative: Shaw et al. 2018, inside attention. kAlibi: Press et al. 2022, inside
+// attention: scores fall with the distance, faster in some heads than in others; no parameters.
+enum class PositionKind { kNone, kLearned, kSinusoidal, kRelative, kAlibi };
 // kPost: norm(x + f(x)) (Vaswani et al. 2017). kPre: x + f(norm(x)), with a norm at the end.
 enum class NormPlacement { kPost, kPre };
 enum class HiddenActivation { kRelu, kGelu };
@@ -24,8 +25,8 @@ enum class ScaleKind { kInverseSqrt /* 1/sqrt(d) */, kInverseFourthRoot /* d^-0.
 // NaN.
 enum class NonfinitePolicy { kPropagate, kZero };
 
-// "none", "learned", "sinusoidal", "relative"; "post", "pre"; "relu", "gelu"; "mean", "first",
-// "max", "attention"; "sqrt", "fourth-root", "given"; "propagate", "zero". Those of
+// "none", "learned", "sinusoidal", "relative", "alibi"; "post", "pre"; "relu", "gelu"; "mean",
+// "first", "max", "attention"; "sqrt", "fourth-root", "given"; "propagate", "zero". Those of
 // AttentionImplementation stand with it: "fused", "naive", "per-head".
 const char* Name(PositionKind kind);
 const char* Name(NormPlacement placement);

@@ -117,11 +117,12 @@ void AddModelSizeFields(std::vector<ConfigField>& fields) {
 void AddModelFields(std::vector<ConfigField>& fields) {
   constexpr const char* kSection = "model";
   const auto name = [](auto choice) { return Name(choice); };
-  fields.push_back(ChoiceField({"positions", kSection, "How the order of tokens is told"},
-                               Named({PositionKind::kNone, PositionKind::kLearned,
-                                      PositionKind::kSinusoidal, PositionKind::kRelative},
-                                     name),
-                               HEADLIGHT_MEMBER(model.positions)));
+  fields.push_back(
+      ChoiceField({"positions", kSection, "How the order of tokens is told"},
+                  Named({PositionKind::kNone, PositionKind::kLearned, PositionKind::kSinusoidal,
+                         PositionKind::kRelative, PositionKind::kAlibi},
+                        name),
+                  HEADLIGHT_MEMBER(model.positions)));
   fields.push_back(NumberField(
       {"relative-distance", kSection,
        "Relative positions: distances from this on are one; max-len: each has its own",

@@ -22,7 +22,7 @@ void RefuseForTextbook(AttentionImplementation implementation, const AttentionPr
   refuse(!problem.mask.query_documents.empty(), "document boundaries");
   refuse(problem.mask.blocks.has_value(), "block lists");
   refuse(problem.softcap.has_value(), "a softcap");
-  refuse(!problem.bias.alibi_slopes.empty() || !problem.bias.additive.empty(), "biases");
+  refuse(!problem.bias.additive.empty(), "an additive bias");
   refuse(!problem.head_gates.empty(), "gates of heads");
   refuse(inputs.query.shape().rank() > 3, "padded tensors");
 }

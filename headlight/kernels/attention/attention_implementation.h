@@ -32,9 +32,9 @@ std::string AttentionKernelName(AttentionImplementation implementation,
 class AttentionPass {
  public:
   // As headlight::AttentionForward, by `implementation`. kNaive and kPerHead need adjacent columns
-  // (last strides of 1; else kShape) and refuse documents, block lists, softcap, biases, gates and
-  // padded tensors (kUsage). Weights and statistics that are asked for come from the fused
-  // kernels, whatever computes `out`.
+  // (last strides of 1; else kShape) and refuse documents, block lists, softcap, additive biases,
+  // gates and padded tensors (kUsage). Weights and statistics that are asked for come from the
+  // fused kernels, whatever computes `out`.
   void Forward(AttentionImplementation implementation, const AttentionProblem& problem,
                const AttentionInputs& inputs, AttentionOutputs& outputs);
 

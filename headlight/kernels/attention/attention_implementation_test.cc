@@ -180,6 +180,17 @@ TEST(TextbookAttention, NonFiniteInputs) {
   }
 }
 
+TEST(TextbookAttention, Alibi) {
+  for (const Mask::Causal causal : {Mask::Causal::kNone, Mask::Causal::kAlignedToEnd}) {
+    Options options = F32({{9, 9}, {12, 20}}, 8);
+    options.heads = options.kv_heads = 3;
+    Case made = MakeCase(options);
+    made.problem.bias.alibi_slopes = AlibiSlopes(3);
+    made.problem.mask.causal = causal;
+    ExpectTextbooksLikeReference(made);
+  }
+}
+
 TEST(TextbookAttention, RefusesWhatItDoesNotCompute) {
   const auto expect_refused = [](const char* what, const auto& change) {
     Case made = MakeCase(F32({{5, 5}}));
@@ -201,8 +212,9 @@ TEST(TextbookAttention, RefusesWhatItDoesNotCompute) {
     problem.mask.blocks = Mask::BlockList{64, 64, 1, {0, 1}, {0}};
   });
   expect_refused("a softcap", [](AttentionProblem& problem) { problem.softcap = 5; });
-  expect_refused("biases", [](AttentionProblem& problem) {
-    problem.bias.alibi_slopes = AlibiSlopes(problem.heads);
+  expect_refused("an additive bias", [](AttentionProblem& problem) {
+    problem.bias.additive =
+        Tensor::Zeros({1, problem.heads, 5, 5}, problem.dtype, MemoryTag::kOther);
   });
   expect_refused("gates", [](AttentionProblem& problem) {
     problem.head_gates.assign(static_cast<size_t>(problem.heads), 0.5);

@@ -148,9 +148,8 @@ struct Interval {
 Interval KeptInterval(const TextbookHead& head, int64_t i) {
   constexpr int64_t kFar = int64_t{1} << 40;  // past every sequence's end; sums do not overflow
   const Mask& mask = head.problem.mask;
-  const bool at_end = mask.causal == Mask::Causal::kAlignedToEnd;
   const int64_t keys = head.range.keys;
-  const int64_t place = i + (at_end ? keys - head.range.queries : 0);
+  const int64_t place = i + PlaceShift(head.problem, head.range);
   Interval kept{0, keys};
   if (mask.causal != Mask::Causal::kNone) kept.end = std::min(kept.end, place + 1);
   if (mask.window) {
@@ -165,6 +164,18 @@ Interval KeptInterval(const TextbookHead& head, int64_t i) {
   return kept;
 }
 
+// ALiBi of row i: the score of a key falls with its distance.
+template <typename T>
+void AddAlibi(const TextbookHead& head, int64_t i, const Interval& kept, T* scores) {
+  const std::vector<double>& slopes = head.problem.bias.alibi_slopes;
+  if (slopes.empty()) return;
+  const T slope = static_cast<T>(slopes[static_cast<size_t>(head.head)]);
+  const int64_t place = i + PlaceShift(head.problem, head.range);
+  for (int64_t j = kept.begin; j < kept.end; ++j) {
+    scores[j] -= slope * static_cast<T>(std::abs(j - place));
+  }
+}
+
 // Scales the scores of row i, hides those that the mask does not keep; how many were replaced. One
 // short loop for each step, over whole vectors.
 template <typename T>
@@ -176,6 +187,7 @@ int64_t MaskRow(const TextbookHead& head, int64_t i, T* scores, uint8_t* flags) 
   const auto [begin, end] = KeptInterval(head, i);
   const int64_t keys = head.range.keys;
   for (int64_t j = begin; j < end; ++j) scores[j] *= scale;
+  AddAlibi(head, i, {begin, end}, scores);
   std::fill(scores, scores + begin, kHidden);
   std::fill(scores + end, scores + keys, kHidden);
   std::fill(flags, flags + keys, uint8_t{0});
