@@ -10,10 +10,12 @@ function(headlight_add_test_program name)
     nlohmann_json::nlohmann_json PkgConfig::hwy)
   target_compile_definitions(${name} PRIVATE HEADLIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set(label "")
+  set(seconds 600)
   if(name MATCHES "_long$")
     set(label LABELS long)
+    set(seconds 5400)  # attention_property_long_test.cc may be asked for an hour
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 ${label})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${seconds} ${label})
 endfunction()
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headlight/*_test.cc)

@@ -89,6 +89,7 @@ struct StripScores {
   // Products with relative keys, and the place of the strip's first key among them; or nullptr.
   const float* products;
   int64_t place, first_key;
+  bool modifies;  // by softcap or bias
 };
 
 // NV vectors of scores (unscaled) of a panel into the strip, and the running maximum of each row.
@@ -99,7 +100,7 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
                            StripScores& strip) {
   const D d;
   constexpr int kTile = std::min(R, kTileRows);
-  const bool modified = strip.products != nullptr || head.modifier.any() || key < full_begin ||
+  const bool modified = strip.products != nullptr || strip.modifies || key < full_begin ||
                         key + NV * kLanes > full_end;
   for (int row = 0; row < R; row += kTile) {
     V acc[kTile][NV];
@@ -119,7 +120,7 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
   if (strip.products != nullptr) {
     AddProducts<R>(strip.products, strip.place + key - strip.first_key, NV, scores);
   }
-  if (head.modifier.any()) ModifyPanel<R, NV>(head, strip.row, key, scores, nullptr);
+  if (strip.modifies) ModifyPanel<R, NV>(head, strip.row, key, scores, nullptr);
   for (int v = 0; v < NV; ++v) {
     const int64_t first = key + v * kLanes;
     if (first < full_begin || first + kLanes > full_end) {
@@ -141,7 +142,7 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
   V most[R];
   for (int r = 0; r < R; ++r) most[r] = hn::Set(d, kNegativeInfinity);
   const int64_t first_key = block.begin + range.first_vector * kLanes;
-  StripScores strip{scratch.query, row, most, 0, nullptr, 0, first_key};
+  StripScores strip{scratch.query, row, most, 0, nullptr, 0, first_key, head.modifier.any()};
   if (scratch.key_table.present()) {
     const int64_t keys = (range.last_vector - range.first_vector) * kLanes;
     strip.products = scratch.products;
