@@ -12,8 +12,7 @@ namespace headlight {
 namespace {
 
 // Throws kUsage for what the textbook implementations do not compute.
-void RefuseForTextbook(AttentionImplementation implementation, const AttentionProblem& problem,
-                       const AttentionInputs& inputs) {
+void RefuseForTextbook(AttentionImplementation implementation, const AttentionProblem& problem) {
   const auto refuse = [&](bool there, const char* what) {
     if (!there) return;
     throw Error(ErrorKind::kUsage, "attention: {} does not compute {}; use fused",
@@ -24,7 +23,6 @@ void RefuseForTextbook(AttentionImplementation implementation, const AttentionPr
   refuse(problem.softcap.has_value(), "a softcap");
   refuse(!problem.bias.additive.empty(), "an additive bias");
   refuse(!problem.head_gates.empty(), "gates of heads");
-  refuse(inputs.query.shape().rank() > 3, "padded tensors");
 }
 
 // The probes of `outputs`, answered by the fused kernels; their `out` is thrown away.
@@ -71,7 +69,7 @@ void AttentionPass::Forward(AttentionImplementation implementation, const Attent
     return AttentionForward(problem, inputs, outputs);
   }
   attention::CheckInputs(problem, inputs);
-  RefuseForTextbook(implementation, problem, inputs);
+  RefuseForTextbook(implementation, problem);
   attention::PrepareOutputs(problem, outputs);
   AnswerProbes(problem, inputs, outputs);
   attention::TextbookForward({implementation, matrices_}, problem, inputs, outputs);

@@ -31,9 +31,9 @@ std::string AttentionKernelName(AttentionImplementation implementation,
 // implementation needs: one number per query and head, or the n x n matrices of all heads.
 class AttentionPass {
  public:
-  // As headlight::AttentionForward, by `implementation`. kNaive and kPerHead need adjacent columns
-  // (last strides of 1; else kShape) and refuse documents, block lists, softcap, additive biases,
-  // gates and padded tensors (kUsage). Weights and statistics that are asked for come from the
+  // As headlight::AttentionForward, by `implementation`. kNaive and kPerHead need [tokens, heads,
+  // width] with adjacent columns (else kShape), and refuse documents, block lists, softcap,
+  // additive biases and gates (kUsage). Weights and statistics that are asked for come from the
   // fused kernels, whatever computes `out`.
   void Forward(AttentionImplementation implementation, const AttentionProblem& problem,
                const AttentionInputs& inputs, AttentionOutputs& outputs);

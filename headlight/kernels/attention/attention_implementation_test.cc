@@ -219,6 +219,11 @@ TEST(TextbookAttention, RefusesWhatItDoesNotCompute) {
   expect_refused("gates", [](AttentionProblem& problem) {
     problem.head_gates.assign(static_cast<size_t>(problem.heads), 0.5);
   });
+  Case padded = MakeCase(F32({{5, 5}}));
+  padded.inputs.key = padded.inputs.key.Reshape({1, 5, padded.problem.kv_heads, 8});
+  for (const Implementation implementation : kTextbook) {
+    EXPECT_THROW(RunPass(implementation, padded), Error);
+  }
 }
 
 TEST(TextbookAttention, QueriesWithNothingToAttendTo) {

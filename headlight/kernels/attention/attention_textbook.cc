@@ -15,7 +15,12 @@ namespace headlight::attention {
 namespace {
 
 void CheckColumns(const Textbook& textbook, const char* name, const Tensor& tensor) {
-  if (tensor.empty() || tensor.stride(2) == 1) return;
+  if (tensor.empty()) return;
+  if (tensor.shape().rank() != 3) {
+    throw Error(ErrorKind::kShape, "attention {}: {} must be [tokens, heads, width], found {}",
+                Name(textbook.implementation), name, tensor.shape().ToString());
+  }
+  if (tensor.stride(2) == 1) return;
   throw Error(ErrorKind::kShape, "attention {}: columns of {} must be adjacent, found stride {}",
               Name(textbook.implementation), name, tensor.stride(2));
 }
