@@ -228,9 +228,10 @@ HWY_NOINLINE void ModifiedPanelWeights(const HeadProblem& head, const BackwardPa
                                        int64_t key, const float* lse, const float* mean,
                                        float* weights, float* gradients) {
   HWY_ALIGN float slopes[R * NV * kLanes];
-  ModifyPanel<R, NV>(head, strip.row, key, weights, slopes);
+  const PanelPlace panel{strip.row, key, R, NV};
+  ModifyPanel(head, panel, weights, slopes);
   PanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
-  UnmodifyGradients<R, NV>(head, strip.row, key, slopes, strip.bias_gradient, gradients);
+  UnmodifyGradients(head, panel, slopes, strip.bias_gradient, gradients);
 }
 
 template <int R, int NV>

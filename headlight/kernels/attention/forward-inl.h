@@ -120,7 +120,7 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
   if (strip.products != nullptr) {
     AddProducts<R>(strip.products, strip.place + key - strip.first_key, NV, scores);
   }
-  if (strip.modifies) ModifyPanel<R, NV>(head, strip.row, key, scores, nullptr);
+  if (strip.modifies) ModifyPanel(head, {strip.row, key, R, NV}, scores, nullptr);
   for (int v = 0; v < NV; ++v) {
     const int64_t first = key + v * kLanes;
     if (first < full_begin || first + kLanes > full_end) {
