@@ -2,6 +2,7 @@
 #include "headlight/kernels/attention/attention.h"
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <limits>
 #include <vector>
@@ -394,6 +395,7 @@ double GateGradient(const BackwardOperands& in, int64_t sequence, int64_t head) 
     gate = 1;
   }
   const Matrix gradient = QueryRows(in.out_gradient, range, head);
+  assert(gradient.data != nullptr && out.data != nullptr);  // there are queries
   double sum = 0;
   for (int64_t i = 0; i < range.queries; ++i) {
     if (lse[i] == -std::numeric_limits<float>::infinity()) continue;
