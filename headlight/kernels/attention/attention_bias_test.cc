@@ -170,24 +170,11 @@ TEST(AttentionBias, ProbesSeeModifiedScores) {
   options.heads = options.kv_heads = 3;
   Case made = MakeCase(options);
   Add(made, kAll, 0.2);
-  const auto ask = [&] {
-    AttentionOutputs outputs;
-    outputs.weights.push_back({1, 2, {}});
-    outputs.statistics = HeadStatistics{};
-    outputs.statistics->heads = {0, 2};
-    return outputs;
-  };
-  AttentionOutputs want = ask();
-  AttentionForwardReference(made.problem, made.inputs, want);
-  OnEveryIsa([&] {
-    AttentionOutputs got = ask();
-    AttentionForward(made.problem, made.inputs, got);
-    // As AttentionCases.FusedProbesLikeReference.
-    EXPECT_EQ(Difference("weights", got.weights[0].weights, want.weights[0].weights, 1e-5), "");
-    EXPECT_EQ(Difference("entropy", got.statistics->entropy, want.statistics->entropy, 1e-4), "");
-    EXPECT_EQ(Difference("distance", got.statistics->distance, want.statistics->distance, 6e-3),
-              "");
-  });
+  AttentionOutputs asked;
+  asked.weights.push_back({1, 2, {}});
+  asked.statistics = HeadStatistics{};
+  asked.statistics->heads = {0, 2};
+  ExpectProbesLikeReference(made, asked);
 }
 
 // The values of the paper's reference code.
@@ -228,16 +215,7 @@ TEST(AttentionBias, AlibiCountsFromTheQuerysPlace) {
 TEST(AttentionBias, BadOnesAreRefused) {
   const auto expect = [&](const std::function<void(Case&)>& spoil, ErrorKind kind,
                           const std::string& part) {
-    Case bad = MakeCase(F32({{5, 5}}));
-    spoil(bad);
-    AttentionOutputs outputs;
-    try {
-      AttentionForward(bad.problem, bad.inputs, outputs);
-      ADD_FAILURE() << part;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
+    ExpectRefused(MakeCase(F32({{5, 5}})), spoil, kind, part);
   };
   using K = ErrorKind;
   expect([](Case& c) { c.problem.softcap = 0; }, K::kUsage, "softcap must be positive");

@@ -87,14 +87,7 @@ TEST(AttentionBlocks, SameBitsForAnyThreadsAndAnyBatch) {
   options.heads = options.kv_heads = 2;
   Case made = MakeCase(options);
   AddBlocks(made, 0.3, {50, 64, 2, {}, {}}, 6);
-  const int threads = NumThreads();
-  SetNumThreads(1);
-  const Results first = RunFused(made);
-  for (int count : {2, 3, 8}) {
-    SetNumThreads(count);
-    EXPECT_TRUE(SameBits(first, RunFused(made))) << count;
-  }
-  SetNumThreads(threads);
+  const Results first = ExpectSameBitsForAnyThreads(made);
   // The second sequence alone: rows 28 to 33 of the list.
   Case alone = made;
   alone.problem.query_offsets = {0, 130};
@@ -119,27 +112,13 @@ TEST(AttentionBlocks, ProbesLikeReference) {
   options.heads = options.kv_heads = 3;
   Case made = MakeCase(options);
   AddBlocks(made, 0.4, {30, 50, 3, {}, {}}, 7);
-  const auto ask = [&] {
-    AttentionOutputs outputs;
-    outputs.weights.push_back({1, 2, {}});
-    outputs.statistics = HeadStatistics{};
-    outputs.statistics->heads = {0, 2};
-    outputs.statistics->key_set.assign(621, 0);
-    for (size_t j = 0; j < 621; j += 7) outputs.statistics->key_set[j] = 1;
-    return outputs;
-  };
-  AttentionOutputs want = ask();
-  AttentionForwardReference(made.problem, made.inputs, want);
-  OnEveryIsa([&] {
-    AttentionOutputs got = ask();
-    AttentionForward(made.problem, made.inputs, got);
-    // As AttentionCases.FusedProbesLikeReference.
-    EXPECT_EQ(Difference("weights", got.weights[0].weights, want.weights[0].weights, 1e-5), "");
-    EXPECT_EQ(Difference("entropy", got.statistics->entropy, want.statistics->entropy, 1e-4), "");
-    EXPECT_EQ(Difference("mass", got.statistics->set_mass, want.statistics->set_mass, 1e-5), "");
-    EXPECT_EQ(Difference("distance", got.statistics->distance, want.statistics->distance, 6e-3),
-              "");
-  });
+  AttentionOutputs asked;
+  asked.weights.push_back({1, 2, {}});
+  asked.statistics = HeadStatistics{};
+  asked.statistics->heads = {0, 2};
+  asked.statistics->key_set.assign(621, 0);
+  for (size_t j = 0; j < 621; j += 7) asked.statistics->key_set[j] = 1;
+  ExpectProbesLikeReference(made, asked);
 }
 
 // A tenth of the blocks; masking without skipping would take all the time.

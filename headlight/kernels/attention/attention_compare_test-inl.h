@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "headlight/base/cpu.h"
+#include "headlight/base/error.h"
 #include "headlight/base/threads.h"
 #include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_test-inl.h"
@@ -199,6 +200,54 @@ inline bool SameBits(const Results& a, const Results& b) {
          SameBits(a.gradients.value, b.gradients.value) &&
          SameBits(a.gradients.bias, b.gradients.bias) &&
          SameBits(a.gradients.gates, b.gradients.gates);
+}
+
+// Returns what it is on one thread.
+inline Results ExpectSameBitsForAnyThreads(const Case& made) {
+  const int threads = NumThreads();
+  SetNumThreads(1);
+  Results first = RunFused(made);
+  for (int count : {2, 3, 8}) {
+    SetNumThreads(count);
+    EXPECT_TRUE(SameBits(first, RunFused(made))) << count;
+  }
+  SetNumThreads(threads);
+  return first;
+}
+
+// The weights and statistics that `asked` asks for. As AttentionCases.FusedProbesLikeReference:
+// weights to eps * (2 S + a few), times distances.
+inline void ExpectProbesLikeReference(const Case& made, const AttentionOutputs& asked) {
+  AttentionOutputs want = asked;
+  AttentionForwardReference(made.problem, made.inputs, want);
+  OnEveryIsa([&] {
+    AttentionOutputs got = asked;
+    AttentionForward(made.problem, made.inputs, got);
+    const HeadStatistics &seen = *got.statistics, &expected = *want.statistics;
+    EXPECT_EQ(Difference("weights", got.weights[0].weights, want.weights[0].weights, 1e-5), "");
+    EXPECT_EQ(Difference("entropy", seen.entropy, expected.entropy, 1e-4), "");
+    EXPECT_EQ(Difference("distance", seen.distance, expected.distance, 6e-3), "");
+    EXPECT_EQ(
+        Difference("absolute distance", seen.absolute_distance, expected.absolute_distance, 6e-3),
+        "");
+    if (asked.statistics->key_set.empty()) return;
+    EXPECT_EQ(Difference("mass", seen.set_mass, expected.set_mass, 1e-5), "");
+  });
+}
+
+// A good problem that `spoil` makes bad: an error of this kind, whose message has this part.
+inline void ExpectRefused(const Case& good, const std::function<void(Case&)>& spoil, ErrorKind kind,
+                          const std::string& part) {
+  Case bad = good;
+  spoil(bad);
+  AttentionOutputs outputs;
+  try {
+    AttentionForward(bad.problem, bad.inputs, outputs);
+    ADD_FAILURE() << part;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace headlight::attention_test

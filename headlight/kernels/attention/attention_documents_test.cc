@@ -103,33 +103,12 @@ TEST(AttentionDocuments, PoisonStaysInItsDocument) {
 TEST(AttentionDocuments, SameBitsForAnyThreadsAndStatisticsLikeReference) {
   Case made = MakeCase(F32({{700, 700}, {30, 30}}, 16));
   AddDocuments(made, 9, 6);
-  const int threads = NumThreads();
-  SetNumThreads(1);
-  const Results first = RunFused(made);
-  for (int count : {2, 3, 8}) {
-    SetNumThreads(count);
-    EXPECT_TRUE(SameBits(first, RunFused(made))) << count;
-  }
-  SetNumThreads(threads);
-  const auto ask = [&] {
-    AttentionOutputs outputs;
-    outputs.weights.push_back({0, 0, {}});
-    outputs.statistics = HeadStatistics{};
-    outputs.statistics->heads = {0};
-    return outputs;
-  };
-  AttentionOutputs want = ask();
-  AttentionForwardReference(made.problem, made.inputs, want);
-  OnEveryIsa([&] {
-    AttentionOutputs got = ask();
-    AttentionForward(made.problem, made.inputs, got);
-    // As AttentionCases.FusedProbesLikeReference: weights to eps * (2 S + a few), times distances.
-    EXPECT_EQ(Difference("weights", got.weights[0].weights, want.weights[0].weights, 1e-5), "");
-    EXPECT_EQ(Difference("entropy", got.statistics->entropy, want.statistics->entropy, 1e-4), "");
-    EXPECT_EQ(Difference("absolute", got.statistics->absolute_distance,
-                         want.statistics->absolute_distance, 6e-3),
-              "");
-  });
+  ExpectSameBitsForAnyThreads(made);
+  AttentionOutputs asked;
+  asked.weights.push_back({0, 0, {}});
+  asked.statistics = HeadStatistics{};
+  asked.statistics->heads = {0};
+  ExpectProbesLikeReference(made, asked);
 }
 
 // 16 documents need a sixteenth of the scores; masking without skipping would take all the time.
