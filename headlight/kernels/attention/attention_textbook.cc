@@ -9,6 +9,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/base/threads.h"
+#include "headlight/kernels/attention/attention_mask.h"
 #include "headlight/kernels/attention/textbook_head.h"
 
 namespace headlight::attention {
@@ -54,6 +55,7 @@ class Pass {
       : textbook_(textbook),
         problem_(problem),
         inputs_(inputs),
+        mask_(problem, PreparedMask::For::kForward),
         copies_(textbook.implementation == AttentionImplementation::kPerHead),
         scratch_(static_cast<size_t>(NumThreads())) {
     for (int64_t s = 0; s < problem.batch(); ++s) {
@@ -113,6 +115,7 @@ class Pass {
   const Textbook& textbook_;
   const AttentionProblem& problem_;
   const AttentionInputs& inputs_;
+  const PreparedMask mask_;
   const bool copies_;
   std::vector<int64_t> first_score_;  // of each sequence, in the matrices
   int64_t scores_ = 0;
@@ -134,6 +137,7 @@ TextbookHead Pass<T>::ShareOf(const HeadRows& rows, int64_t sequence, int64_t he
           sequence,
           head,
           range,
+          mask_.IntervalsOf(sequence),
           QueriesOf(rows.query, sequence),
           KeysOf(rows.key, sequence),
           KeysOf(rows.value, sequence),

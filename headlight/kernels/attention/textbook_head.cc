@@ -141,27 +141,13 @@ auto NonzeroIn(const Tensor& sums) {
 
 // --- forward ---
 
-// The keys [begin, end) that causality, window and key lengths leave to query i.
+// The keys [begin, end) that the mask's intervals leave to query i.
 struct Interval {
   int64_t begin, end;
 };
 Interval KeptInterval(const TextbookHead& head, int64_t i) {
-  constexpr int64_t kFar = int64_t{1} << 40;  // past every sequence's end; sums do not overflow
-  const Mask& mask = head.problem.mask;
-  const int64_t keys = head.range.keys;
-  const int64_t place = i + PlaceShift(head.problem, head.range);
-  Interval kept{0, keys};
-  if (mask.causal != Mask::Causal::kNone) kept.end = std::min(kept.end, place + 1);
-  if (mask.window) {
-    kept.begin = std::max(kept.begin, place - std::min(mask.window->left, kFar));
-    kept.end = std::min(kept.end, place + std::min(mask.window->right, kFar) + 1);
-  }
-  if (!mask.key_lengths.empty()) {
-    kept.end = std::min(kept.end, mask.key_lengths[static_cast<size_t>(head.sequence)]);
-  }
-  kept.end = std::max<int64_t>(kept.end, 0);
-  kept.begin = std::min(kept.begin, kept.end);
-  return kept;
+  const int64_t end = head.intervals.End(i);
+  return {std::min(head.intervals.Begin(i), end), end};
 }
 
 // ALiBi of row i: the score of a key falls with its distance.
@@ -248,7 +234,7 @@ void DropWeights(TextbookHead& head) {
 }
 
 template <typename T>
-int64_t ForwardHead(TextbookHead& head, TextbookScratch& scratch, Tensor& out, Tensor& lse) {
+int64_t ForwardOneHead(TextbookHead& head, TextbookScratch& scratch, Tensor& out, Tensor& lse) {
   Tensor& scores = head.weights;  // the softmax works in place
   MultiplyTransposed(head.query, head.key, scratch, scores);
   const RelativePositions& relative = head.problem.relative;
@@ -337,8 +323,8 @@ void BackwardValues(const TextbookHead& head, TextbookScratch& scratch,
 }
 
 template <typename T>
-void BackwardHead(const TextbookHead& head, TextbookScratch& scratch,
-                  TextbookGradients& gradients) {
+void BackwardOneHead(const TextbookHead& head, TextbookScratch& scratch,
+                     TextbookGradients& gradients) {
   Tensor& scores =
       scratch.score_gradient.Get({head.range.queries, head.range.keys}, head.weights.dtype());
   BackwardValues<T>(head, scratch, gradients, scores);
@@ -364,13 +350,13 @@ void BackwardHead(const TextbookHead& head, TextbookScratch& scratch,
 int64_t TextbookForwardHead(TextbookHead& head, TextbookScratch& scratch, Tensor& out,
                             Tensor& lse) {
   return DispatchFloat(head.weights.dtype(),
-                       [&]<typename T>() { return ForwardHead<T>(head, scratch, out, lse); });
+                       [&]<typename T>() { return ForwardOneHead<T>(head, scratch, out, lse); });
 }
 
 void TextbookBackwardHead(const TextbookHead& head, TextbookScratch& scratch,
                           TextbookGradients& gradients) {
   DispatchFloat(head.weights.dtype(),
-                [&]<typename T>() { BackwardHead<T>(head, scratch, gradients); });
+                [&]<typename T>() { BackwardOneHead<T>(head, scratch, gradients); });
 }
 
 Tensor ReachedTableRows(const Tensor& table, int64_t head, const SequenceRange& range) {

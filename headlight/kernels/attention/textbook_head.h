@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/gemm/linear.h"
 #include "headlight/tensor/growing_tensor.h"
@@ -23,6 +24,7 @@ struct TextbookHead {
   const AttentionProblem& problem;
   int64_t sequence, head;
   SequenceRange range;
+  RowIntervals intervals;          // of the mask
   Tensor query, key, value;        // [Lq, head_dim], [Lk, head_dim], [Lk, value_dim]
   Tensor weights, dropped, flags;  // [Lq, Lk]
 
