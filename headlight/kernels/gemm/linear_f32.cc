@@ -20,9 +20,14 @@ HWY_BEFORE_NAMESPACE();
 namespace headlight {
 namespace HWY_NAMESPACE {
 
-// Rows of A that one task takes: few enough for L2, many enough that a panel of B, once in L1, is
-// used often.
-inline constexpr int64_t kRowBlock = 96;
+// Rows of A that a panel of B meets while it is near: few enough that they stay in L2 (192 KiB),
+// many enough that the panel is used often.
+inline constexpr int64_t kMostRows = 192;
+
+HWY_INLINE int64_t RowsOfBlock(int64_t depth) {
+  constexpr int64_t kFloats = 48 * 1024, kLeastRows = 48;
+  return std::clamp(kFloats / depth / kTileRows * kTileRows, kLeastRows, kMostRows);
+}
 
 // C[row block][panel] = A[row block][depth] B[depth][panel].
 struct RowBlock {
@@ -34,15 +39,17 @@ struct RowBlock {
 
 // Writes the product of one panel into c; a_step is 1: rows of A as they lie.
 HWY_INLINE void MultiplyPanel(const RowBlock& block, const float* panel, int64_t width,
-                              const float* start, bool relu, float* c, int64_t c_row) {
+                              const float* start, bool relu, float* c, int64_t c_row,
+                              LinesAhead& ahead) {
   const int64_t vectors = width / LanesOf(ProductTag());
   for (int64_t k = 0; k < block.depth; k += kDepthBlock) {
     const int64_t depth = std::min(kDepthBlock, block.depth - k);
     const bool last = k + depth == block.depth;
     for (int64_t m = 0; m < block.rows; m += kTileRows) {
-      MultiplyAnyTile(std::min<int64_t>(kTileRows, block.rows - m), vectors,
-                      {block.a + m * block.a_row + k, block.a_row, 1, panel + k * width, depth,
-                       c + m * c_row, c_row, k > 0, k == 0 ? start : nullptr, relu && last});
+      MultiplyAnyTile(
+          std::min<int64_t>(kTileRows, block.rows - m), vectors,
+          {block.a + m * block.a_row + k, block.a_row, 1, panel + k * width, depth, c + m * c_row,
+           c_row, k > 0, k == 0 ? start : nullptr, relu && last, &ahead});
     }
   }
 }
@@ -73,6 +80,18 @@ struct ForwardFinish {
     v = Activate(d, v);
     if (residual.data) v = hn::Add(v, LoadPart(d, residual.row(row) + at, left));
     StorePart(d, v, y.row(row) + at, left);
+  }
+
+  // The window that finishing will touch.
+  HWY_INLINE void AddAhead(int64_t row, int64_t column, int64_t rows, int64_t columns,
+                           LinesAhead& ahead) const {
+    if (residual.data) {
+      ahead.Add(residual.row(row) + column, residual.strides[0], rows, columns);
+    }
+    if (pre_activation.data) {
+      ahead.Add(pre_activation.row(row) + column, pre_activation.strides[0], rows, columns);
+    }
+    ahead.Add(y.row(row) + column, y.strides[0], rows, columns);
   }
 
  private:
@@ -113,6 +132,18 @@ struct BackwardFinish {
     if (add) v = hn::Add(LoadPart(d, dx.row(row) + at, left), v);
     StorePart(d, v, dx.row(row) + at, left);
   }
+
+  // The window that finishing will touch.
+  HWY_INLINE void AddAhead(int64_t row, int64_t column, int64_t rows, int64_t columns,
+                           LinesAhead& ahead) const {
+    if (relu_output.data) {
+      ahead.Add(relu_output.row(row) + column, relu_output.strides[0], rows, columns);
+    }
+    if (gelu_input.data) {
+      ahead.Add(gelu_input.row(row) + column, gelu_input.strides[0], rows, columns);
+    }
+    ahead.Add(dx.row(row) + column, dx.strides[0], rows, columns);
+  }
 };
 
 // All panels for the rows [begin, end) of A. Whole panels that need nothing but a bias and a ReLU
@@ -126,17 +157,47 @@ struct RowsWork {
   View<float> direct;  // data may be null: nothing goes straight
 };
 
+// What the panel at `column` reads and writes for the rows [begin, end); past the last one, what
+// the first does for the next rows.
 template <class Finish>
-HWY_INLINE void MultiplyRows(const RowsWork& work, int64_t begin, int64_t end,
-                             const Finish& finish) {
+HWY_INLINE void AddNextPanel(const RowsWork& work, int64_t begin, int64_t end, int64_t next_end,
+                             int64_t column, const Finish& finish, LinesAhead& ahead) {
+  if (column >= work.columns) {
+    column = 0;
+    begin = end;
+    end = next_end;
+  }
+  if (begin == end) return;
+  const int64_t depth = work.a.size(1), width = PanelWidth(work.columns, column);
+  finish.AddAhead(begin, column, end - begin, std::min(width, work.columns - column), ahead);
+  ahead.Add(work.packed + column * depth, width, depth, width);
+}
+
+// Of the next rows of A, the share that the panel at `column` has in all columns.
+HWY_INLINE void AddShareOfNextRows(const RowsWork& work, int64_t begin, int64_t end, int64_t column,
+                                   LinesAhead& ahead) {
+  const auto row_at = [&](int64_t at) {
+    return begin + (end - begin) * std::min(at, work.columns) / work.columns;
+  };
+  const int64_t first = row_at(column), last = row_at(column + PanelColumns());
+  if (first < last) ahead.Add(work.a.row(first), work.a.strides[0], last - first, work.a.size(1));
+}
+
+template <class Finish>
+HWY_INLINE void MultiplyRowBlock(const RowsWork& work, int64_t begin, int64_t end, int64_t all_end,
+                                 const Finish& finish) {
   constexpr int64_t kPanel = kTileVectors * hn::MaxLanes(ProductTag());
-  HWY_ALIGN float sums[kRowBlock * kPanel];
+  HWY_ALIGN float sums[kMostRows * kPanel];
   HWY_ALIGN float start[kPanel];
   const RowBlock block = {work.a.row(begin), work.a.strides[0], end - begin, work.a.size(1)};
+  const int64_t next_end = std::min(end + RowsOfBlock(work.a.size(1)), all_end);
   for (int64_t column = 0; column < work.columns; column += PanelColumns()) {
     const int64_t width = PanelWidth(work.columns, column);
     const int64_t count = std::min(width, work.columns - column);
     const float* panel = work.packed + column * block.depth;
+    LinesAhead ahead;
+    AddNextPanel(work, begin, end, next_end, column + width, finish, ahead);
+    AddShareOfNextRows(work, end, next_end, column, ahead);
     if (work.bias) {
       std::fill_n(start, width, 0.0f);
       std::copy_n(work.bias + column, count, start);
@@ -144,11 +205,20 @@ HWY_INLINE void MultiplyRows(const RowsWork& work, int64_t begin, int64_t end,
     const float* from = work.bias ? start : nullptr;
     if (work.direct.data && count == width) {
       MultiplyPanel(block, panel, width, from, work.relu, work.direct.row(begin) + column,
-                    work.direct.strides[0]);
+                    work.direct.strides[0], ahead);
       continue;
     }
-    MultiplyPanel(block, panel, width, from, false, sums, width);
+    MultiplyPanel(block, panel, width, from, false, sums, width, ahead);
     for (int64_t m = 0; m < block.rows; ++m) finish(begin + m, column, count, sums + m * width);
+  }
+}
+
+template <class Finish>
+HWY_INLINE void MultiplyRows(const RowsWork& work, int64_t begin, int64_t end,
+                             const Finish& finish) {
+  const int64_t rows = RowsOfBlock(work.a.size(1));
+  for (; begin < end; begin += rows) {
+    MultiplyRowBlock(work, begin, std::min(end, begin + rows), end, finish);
   }
 }
 
@@ -238,6 +308,7 @@ struct GradientPanel {
   int64_t depth;
   bool add;
   float* sums;
+  LinesAhead* ahead;
 };
 
 HWY_INLINE void MultiplyGradientPanel(const GradientPanel& work) {
@@ -248,7 +319,7 @@ HWY_INLINE void MultiplyGradientPanel(const GradientPanel& work) {
       MultiplyAnyTile(
           std::min<int64_t>(kTileRows, end - o), vectors,
           {work.left + group * work.depth + o - group, 1, kLeftGroup, work.right, work.depth,
-           work.sums + o * work.width, work.width, work.add, nullptr, false});
+           work.sums + o * work.width, work.width, work.add, nullptr, false, work.ahead});
     }
   }
 }
@@ -306,6 +377,12 @@ void BackwardWeightBlockT(const internal::GradientBlock& block) {
     const int64_t depth = std::min(kLinearChunkRows, x.size(0) - t);
     const float* dy_block = dy.row(t) + block.out_begin;
     const float* x_block = x.row(t) + block.in_begin;
+    LinesAhead ahead;
+    const int64_t next = t + depth, next_rows = std::min(kLinearChunkRows, x.size(0) - next);
+    if (next_rows > 0) {
+      ahead.Add(dy.row(next) + block.out_begin, dy.strides[0], next_rows, outputs);
+      ahead.Add(x.row(next) + block.in_begin, x.strides[0], next_rows, inputs);
+    }
     for (int64_t o = 0; o < outputs; o += out_part) {
       const int64_t some = std::min(out_part, outputs - o);
       PackLeftTransposed(dy_block + o, dy.strides[0], depth, some, left);
@@ -315,7 +392,7 @@ void BackwardWeightBlockT(const internal::GradientBlock& block) {
         for (int64_t i = i0; i < i1; i += PanelColumns()) {
           const int64_t width = PanelWidth(inputs, i);
           MultiplyGradientPanel({left, some, right + (i - i0) * depth, width, depth, t > 0,
-                                 sums + i * outputs + o * width});
+                                 sums + i * outputs + o * width, &ahead});
         }
       }
     }
@@ -346,8 +423,9 @@ HWY_EXPORT(GradientWorkspaceT);
 namespace internal {
 namespace {
 
-// As kRowBlock of the vector code; a task of less than one block where there are few rows.
-constexpr int64_t kRowsPerTask = 96;
+// A task has several row blocks of the vector code (each asks for the next one's memory); less than
+// one where there are few rows.
+constexpr int64_t kRowsPerTask = 384;
 
 // Under this many multiply-adds a task costs less than waking a thread for it.
 constexpr int64_t kLeastWork = 250000;

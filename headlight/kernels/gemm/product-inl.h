@@ -16,6 +16,7 @@
 #endif
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -43,6 +44,57 @@ using ProductVector = hn::Vec<ProductTag>;
 
 HWY_INLINE int64_t PanelColumns() { return kTileVectors * LanesOf(ProductTag()); }
 
+// Memory that will be needed soon: asked for line by line while the ports of the multiply-adds are
+// busy, so that it is in L2 when its turn comes.
+class LinesAhead {
+ public:
+  // rows x columns from `at`, both > 0.
+  HWY_INLINE void Add(const float* at, int64_t row, int64_t rows, int64_t columns) {
+    assert(count_ < kMost && rows > 0 && columns > 0);
+    windows_[count_++] = {at, row, rows, (columns + kLine - 1) / kLine * kLine};
+    if (count_ == 1) Begin();
+  }
+
+  HWY_INLINE void Next() {
+    if (at_ == nullptr) return;
+    __builtin_prefetch(at_, 0, 2);
+    at_ += kLine;
+    if (at_ != row_end_) return;
+    Window& window = windows_[current_];
+    if (--window.rows > 0) {
+      at_ += window.row - window.columns;
+      row_end_ += window.row;
+      return;
+    }
+    ++current_;
+    Begin();
+  }
+
+ private:
+  static constexpr int64_t kLine = 16;
+  static constexpr int64_t kMost = 5;
+
+  struct Window {
+    const float* at;
+    int64_t row;
+    int64_t rows;
+    int64_t columns;
+  };
+
+  HWY_INLINE void Begin() {
+    at_ = nullptr;
+    if (current_ == count_) return;
+    at_ = windows_[current_].at;
+    row_end_ = at_ + windows_[current_].columns;
+  }
+
+  Window windows_[kMost];
+  int64_t count_ = 0;
+  int64_t current_ = 0;
+  const float* at_ = nullptr;
+  const float* row_end_ = nullptr;
+};
+
 // One tile's worth of work. A(m, k) = a[m * a_row + k * a_step].
 struct TileWork {
   const float* a;
@@ -55,6 +107,7 @@ struct TileWork {
   bool add;            // to what is in c
   const float* start;  // [width], what the chains of every row start from; null: zeros
   bool relu;           // on the way out
+  LinesAhead* ahead;   // one line for every few steps of k
 };
 
 template <size_t... kVector>
@@ -156,12 +209,14 @@ HWY_NOINLINE void MultiplyTile(const TileWork& work) {
   const int64_t a_row = work.a_row;
   const int64_t a_step = work.a_step;
   const auto width = static_cast<int64_t>(kVectors * hn::Lanes(d));
+  LinesAhead* ahead = work.ahead;
   int64_t k = work.depth;
   for (; k >= kUnroll; k -= kUnroll) {
     FmaSteps<kVectors>(d, from_a, a_row, a_step, from_b, sums, rows,
                        std::make_index_sequence<kUnroll>());
     from_a += kUnroll * a_step;
     from_b += kUnroll * width;
+    ahead->Next();
   }
   for (; k > 0; --k) {
     FmaStep<kVectors>(d, from_a, a_row, from_b, sums, rows);
