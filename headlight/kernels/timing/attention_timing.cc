@@ -46,7 +46,7 @@ Tensor ZerosLike(const Tensor& tensor) {
 
 // A shape of a group, ready to run.
 struct Entry {
-  std::unique_ptr<AttentionPass> pass;
+  std::unique_ptr<TimedPass> pass;
   size_t timing = 0;  // its first result; one per thread count follows
   std::vector<int64_t> calls;
 };
@@ -62,7 +62,7 @@ class Turns {
     for (size_t at = begin; at < end; at += options_.threads.size()) {
       Entry& entry = entries.emplace_back();
       entry.timing = at;
-      entry.pass = std::make_unique<AttentionPass>(timings_[at].shape);
+      entry.pass = std::make_unique<TimedPass>(timings_[at].shape);
       for (const int threads : options_.threads) {
         SetNumThreads(threads);
         entry.calls.push_back(CallsFor(options_.seconds, [&] { entry.pass->Run(); }));
@@ -108,7 +108,7 @@ class KeepNumThreads {
 
 }  // namespace
 
-AttentionPass::AttentionPass(const AttentionShape& shape)
+TimedPass::TimedPass(const AttentionShape& shape)
     : shape_(shape), problem_(MakeAttentionProblem(shape)), inputs_(NormalInputs(shape, problem_)) {
   if (shape.backward) {
     out_gradient_ =
@@ -117,8 +117,7 @@ AttentionPass::AttentionPass(const AttentionShape& shape)
   Prepare();
 }
 
-AttentionPass::AttentionPass(const AttentionShape& shape, AttentionInputs inputs,
-                             Tensor out_gradient)
+TimedPass::TimedPass(const AttentionShape& shape, AttentionInputs inputs, Tensor out_gradient)
     : shape_(shape),
       problem_(MakeAttentionProblem(shape)),
       inputs_(std::move(inputs)),
@@ -126,7 +125,7 @@ AttentionPass::AttentionPass(const AttentionShape& shape, AttentionInputs inputs
   Prepare();
 }
 
-void AttentionPass::Prepare() {
+void TimedPass::Prepare() {
   for (int64_t sequence = 0; sequence < shape_.batch; ++sequence) {
     for (int64_t head = 0; head < shape_.weights; ++head) {
       outputs_.weights.push_back({sequence, head, Tensor()});
@@ -146,7 +145,7 @@ void AttentionPass::Prepare() {
                 ZerosLike(problem_.relative.keys), ZerosLike(problem_.relative.values)};
 }
 
-void AttentionPass::Run() {
+void TimedPass::Run() {
   if (shape_.backward) {
     AttentionBackward(problem_, inputs_, outputs_, out_gradient_, gradients_);
   } else {

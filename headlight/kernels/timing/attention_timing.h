@@ -14,12 +14,12 @@
 namespace headlight {
 
 // One pass of a shape with all that it reads and writes.
-class AttentionPass {
+class TimedPass {
  public:
   // With standard normal inputs. Throws kResource.
-  explicit AttentionPass(const AttentionShape& shape);
+  explicit TimedPass(const AttentionShape& shape);
   // With these; `out_gradient` is needed for shape.backward. Throws kShape when they do not fit.
-  AttentionPass(const AttentionShape& shape, AttentionInputs inputs, Tensor out_gradient);
+  TimedPass(const AttentionShape& shape, AttentionInputs inputs, Tensor out_gradient);
 
   // Forward, or for shape.backward the backward pass alone: its forward pass ran in the
   // constructor.

@@ -28,7 +28,7 @@ AttentionTimingOptions Quick() {
   return options;
 }
 
-TEST(AttentionPass, RunsTheForwardPassOfItsInputs) {
+TEST(TimedPass, RunsTheForwardPassOfItsInputs) {
   const AttentionShape shape = Parse("b2 h4 kv2 q3 n5 d8 dv6 causal");
   AttentionInputs inputs = {Tensor::Zeros({6, 4, 8}, DType::kF32, MemoryTag::kOther),
                             Tensor::Zeros({10, 2, 8}, DType::kF32, MemoryTag::kOther),
@@ -36,7 +36,7 @@ TEST(AttentionPass, RunsTheForwardPassOfItsInputs) {
   attention_test::FillNormal(inputs.query, 1, 1, 1);
   attention_test::FillNormal(inputs.key, 1, 2, 1);
   attention_test::FillNormal(inputs.value, 1, 3, 1);
-  AttentionPass pass(shape, inputs, {});
+  TimedPass pass(shape, inputs, {});
   pass.Run();
   AttentionOutputs expected;
   AttentionForward(MakeAttentionProblem(shape), inputs, expected);
@@ -44,8 +44,8 @@ TEST(AttentionPass, RunsTheForwardPassOfItsInputs) {
   EXPECT_EQ(pass.outputs().out.shape().ToString(), (Shape{6, 4, 6}).ToString());
 }
 
-TEST(AttentionPass, RunsTheBackwardPass) {
-  AttentionPass pass(Parse("b2 h2 n5 d8 backward relative"));
+TEST(TimedPass, RunsTheBackwardPass) {
+  TimedPass pass(Parse("b2 h2 n5 d8 backward relative"));
   pass.Run();
   for (const Tensor* gradient : {&pass.gradients().query, &pass.gradients().key,
                                  &pass.gradients().value, &pass.gradients().relative_keys}) {
@@ -55,8 +55,8 @@ TEST(AttentionPass, RunsTheBackwardPass) {
   }
 }
 
-TEST(AttentionPass, MakesWhatIsAskedFor) {
-  AttentionPass pass(Parse("b2 h3 n5 d8 statistics weights=2"));
+TEST(TimedPass, MakesWhatIsAskedFor) {
+  TimedPass pass(Parse("b2 h3 n5 d8 statistics weights=2"));
   pass.Run();
   ASSERT_EQ(pass.outputs().weights.size(), 4u);
   EXPECT_EQ(pass.outputs().weights[3].sequence, 1);
@@ -66,11 +66,11 @@ TEST(AttentionPass, MakesWhatIsAskedFor) {
   EXPECT_EQ(pass.outputs().statistics->entropy.elements(), 3 * 10);
 }
 
-TEST(AttentionPass, RefusesInputsOfAnotherShape) {
+TEST(TimedPass, RefusesInputsOfAnotherShape) {
   AttentionInputs inputs = {Tensor::Zeros({6, 1, 8}, DType::kF32, MemoryTag::kOther),
                             Tensor::Zeros({5, 1, 8}, DType::kF32, MemoryTag::kOther),
                             Tensor::Zeros({5, 1, 8}, DType::kF32, MemoryTag::kOther)};
-  EXPECT_THROW(AttentionPass(Parse("n5 d8"), inputs, {}).Run(), Error);
+  EXPECT_THROW(TimedPass(Parse("n5 d8"), inputs, {}).Run(), Error);
 }
 
 TEST(AttentionTiming, TakesTurnsAndCountsEveryRepetition) {
