@@ -172,6 +172,7 @@ void TrainingRun::RunEpoch() {
   while (state_.position < batches.size() && state_.step < total_steps_) {
     StopIfAsked();
     Step(batches[state_.position]);
+    if (options_.after_step) options_.after_step();
     const int64_t step = state_.step;
     if (step % config_.output.log_every == 0) Record();
     if (config_.output.probe_every > 0 && step % config_.output.probe_every == 0) Probe();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 
 #include "headlight/base/progress.h"
@@ -30,6 +31,8 @@ struct TrainOptions {
   // Looked at between steps. When it becomes true, training saves a checkpoint and throws
   // kInterrupted.
   const std::atomic<bool>* stop = nullptr;
+  // Called after every step, between two of them; may be empty.
+  std::function<void()> after_step = {};
 };
 
 // Sets the number of threads that the config names (and leaves it so). Throws kUsage for a config

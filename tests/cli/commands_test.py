@@ -187,7 +187,7 @@ class Commands(ProgramTest):
     def test_profile_and_its_trace(self):
         trace = self.folder / "trace.json"
         result = json.loads(self.ok("profile", self.run_directory, "--profile-steps", 3, "--json", "--trace", trace))
-        self.assertAlmostEqual(sum(row["share"] for row in result["training"][:-1]), 1, places=3)
+        self.assertAlmostEqual(sum(row["share"] for row in result["training"]["stages"][:-1]), 1, places=3)
         self.assertGreater(len(json.loads(trace.read_text())["traceEvents"]), 20)
         self.assertRegex(result["attention"], r"^fused f32 ")
 
