@@ -52,7 +52,7 @@ Json Make(const std::string& words, const std::string& path) {
   const std::string refusal = Refusal(shape);
   if (!refusal.empty()) return {{"refused", refusal}};
   const Json described = Describe(shape);
-  const AttentionPass pass(shape);
+  const TimedPass pass(shape);
   Safetensors contents;
   contents.tensors["query"] = pass.inputs().query;
   contents.tensors["key"] = pass.inputs().key;
@@ -67,7 +67,7 @@ class HeadlightServer : public AttentionServer {
   Methods Load(const AttentionShape& shape, const Json&, Safetensors inputs, int threads) override {
     SetNumThreads(threads);
     auto& tensors = inputs.tensors;
-    const auto pass = std::make_shared<AttentionPass>(
+    const auto pass = std::make_shared<TimedPass>(
         shape, AttentionInputs{tensors.at("query"), tensors.at("key"), tensors.at("value")},
         shape.backward ? tensors.at("out_gradient") : Tensor());
     Methods loaded;
