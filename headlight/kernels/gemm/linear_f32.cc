@@ -54,6 +54,17 @@ HWY_INLINE void MultiplyPanel(const RowBlock& block, const float* panel, int64_t
   }
 }
 
+// A part of a matrix.
+struct MatrixPart {
+  int64_t row, column, rows, columns;
+};
+
+template <class T>
+HWY_INLINE void AddPart(const View<T>& matrix, const MatrixPart& part, LinesAhead& ahead) {
+  if (!matrix.data) return;
+  ahead.Add(matrix.row(part.row) + part.column, matrix.strides[0], part.rows, part.columns);
+}
+
 // What happens to a finished piece of a row: columns [column, column + count) of `row`.
 struct ForwardFinish {
   Epilogue epilogue;
@@ -82,16 +93,11 @@ struct ForwardFinish {
     StorePart(d, v, y.row(row) + at, left);
   }
 
-  // The window that finishing will touch.
-  HWY_INLINE void AddAhead(int64_t row, int64_t column, int64_t rows, int64_t columns,
-                           LinesAhead& ahead) const {
-    if (residual.data) {
-      ahead.Add(residual.row(row) + column, residual.strides[0], rows, columns);
-    }
-    if (pre_activation.data) {
-      ahead.Add(pre_activation.row(row) + column, pre_activation.strides[0], rows, columns);
-    }
-    ahead.Add(y.row(row) + column, y.strides[0], rows, columns);
+  // What finishing will touch.
+  HWY_INLINE void AddAhead(const MatrixPart& part, LinesAhead& ahead) const {
+    AddPart(residual, part, ahead);
+    AddPart(pre_activation, part, ahead);
+    AddPart(y, part, ahead);
   }
 
  private:
@@ -133,16 +139,11 @@ struct BackwardFinish {
     StorePart(d, v, dx.row(row) + at, left);
   }
 
-  // The window that finishing will touch.
-  HWY_INLINE void AddAhead(int64_t row, int64_t column, int64_t rows, int64_t columns,
-                           LinesAhead& ahead) const {
-    if (relu_output.data) {
-      ahead.Add(relu_output.row(row) + column, relu_output.strides[0], rows, columns);
-    }
-    if (gelu_input.data) {
-      ahead.Add(gelu_input.row(row) + column, gelu_input.strides[0], rows, columns);
-    }
-    ahead.Add(dx.row(row) + column, dx.strides[0], rows, columns);
+  // What finishing will touch.
+  HWY_INLINE void AddAhead(const MatrixPart& part, LinesAhead& ahead) const {
+    AddPart(relu_output, part, ahead);
+    AddPart(gelu_input, part, ahead);
+    AddPart(dx, part, ahead);
   }
 };
 
@@ -169,7 +170,7 @@ HWY_INLINE void AddNextPanel(const RowsWork& work, int64_t begin, int64_t end, i
   }
   if (begin == end) return;
   const int64_t depth = work.a.size(1), width = PanelWidth(work.columns, column);
-  finish.AddAhead(begin, column, end - begin, std::min(width, work.columns - column), ahead);
+  finish.AddAhead({begin, column, end - begin, std::min(width, work.columns - column)}, ahead);
   ahead.Add(work.packed + column * depth, width, depth, width);
 }
 
@@ -184,13 +185,12 @@ HWY_INLINE void AddShareOfNextRows(const RowsWork& work, int64_t begin, int64_t 
 }
 
 template <class Finish>
-HWY_INLINE void MultiplyRowBlock(const RowsWork& work, int64_t begin, int64_t end, int64_t all_end,
+HWY_INLINE void MultiplyRowBlock(const RowsWork& work, int64_t begin, int64_t end, int64_t next_end,
                                  const Finish& finish) {
   constexpr int64_t kPanel = kTileVectors * hn::MaxLanes(ProductTag());
   HWY_ALIGN float sums[kMostRows * kPanel];
   HWY_ALIGN float start[kPanel];
   const RowBlock block = {work.a.row(begin), work.a.strides[0], end - begin, work.a.size(1)};
-  const int64_t next_end = std::min(end + RowsOfBlock(work.a.size(1)), all_end);
   for (int64_t column = 0; column < work.columns; column += PanelColumns()) {
     const int64_t width = PanelWidth(work.columns, column);
     const int64_t count = std::min(width, work.columns - column);
@@ -218,7 +218,8 @@ HWY_INLINE void MultiplyRows(const RowsWork& work, int64_t begin, int64_t end,
                              const Finish& finish) {
   const int64_t rows = RowsOfBlock(work.a.size(1));
   for (; begin < end; begin += rows) {
-    MultiplyRowBlock(work, begin, std::min(end, begin + rows), end, finish);
+    MultiplyRowBlock(work, begin, std::min(begin + rows, end), std::min(begin + 2 * rows, end),
+                     finish);
   }
 }
 
