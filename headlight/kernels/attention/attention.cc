@@ -167,24 +167,121 @@ std::vector<Share> SplitIntoShares(const AttentionProblem& problem, const Prepar
   return shares;
 }
 
+// A sequence of few queries against a long cache: its key/value heads and splits are shared out.
+struct Decoding {
+  int64_t sequence;
+  int64_t splits;
+  int64_t first_share;  // of kv_heads * splits
+  float* sums;          // [heads][splits][SplitFloats]
+};
+
+class DecodingWork {
+ public:
+  DecodingWork(const AttentionProblem& problem, const AttentionInputs& inputs,
+               const PreparedMask& mask)
+      : problem_(problem), inputs_(inputs), mask_(mask) {
+    int64_t floats = 0;
+    for (int64_t s = 0; s < problem.batch(); ++s) {
+      const HeadProblem head = Head(s, 0);
+      if (!Decodes(head)) continue;
+      const int64_t limit = mask.IntervalsOf(s).limit;
+      const int64_t splits = std::max<int64_t>(BlockCount(limit, kDecodingKeys), 1);
+      sequences_.push_back({s, splits, shares_, nullptr});
+      shares_ += problem.kv_heads * splits;
+      floats += problem.heads * splits * SplitFloats(head);
+    }
+    if (floats == 0) return;
+    sums_ = Tensor::Uninitialized({floats}, DType::kF32, MemoryTag::kWorkspace);
+    float* at = sums_.data<float>();
+    for (Decoding& each : sequences_) {
+      each.sums = at;
+      at += problem.heads * each.splits * SplitFloats(Head(each.sequence, 0));
+    }
+  }
+
+  int64_t shares() const { return shares_; }
+  int64_t merges() const { return static_cast<int64_t>(sequences_.size()) * problem_.heads; }
+  bool Has(int64_t sequence) const {
+    return std::any_of(sequences_.begin(), sequences_.end(),
+                       [&](const Decoding& each) { return each.sequence == sequence; });
+  }
+
+  // Returns the number of replaced scores. The heads of a group follow each other, so that all but
+  // the first find the split's keys and values in the cache.
+  int64_t RunShare(int64_t number) const {
+    const auto after = std::upper_bound(
+        sequences_.begin(), sequences_.end(), number,
+        [](int64_t share, const Decoding& each) { return share < each.first_share; });
+    const Decoding& each = *std::prev(after);
+    const int64_t share = number - each.first_share;
+    const int64_t split = share % each.splits, group = problem_.heads / problem_.kv_heads;
+    int64_t replaced = 0;
+    for (int64_t h = 0; h < group; ++h) {
+      const int64_t head_number = share / each.splits * group + h;
+      const HeadProblem head = Head(each.sequence, head_number);
+      replaced += FusedForwardSplit(
+          head, split, each.sums + (head_number * each.splits + split) * SplitFloats(head));
+    }
+    return replaced;
+  }
+
+  void Merge(int64_t number, AttentionOutputs& outputs, Tensor& lse) const {
+    const Decoding& each = sequences_[static_cast<size_t>(number / problem_.heads)];
+    const int64_t head_number = number % problem_.heads;
+    const SequenceRange range = RangeOf(problem_, each.sequence);
+    const HeadProblem head = Head(each.sequence, head_number);
+    ForwardTask task;
+    task.end = range.queries;
+    task.out = QueryRows(outputs.out, range, head_number);
+    if (!lse.empty()) task.lse = LseOf(lse, range.query_begin, head_number);
+    FusedMergeSplits(head, task, each.sums + head_number * each.splits * SplitFloats(head),
+                     each.splits);
+  }
+
+ private:
+  HeadProblem Head(int64_t sequence, int64_t head) const {
+    return ProblemOf(problem_, inputs_, mask_, sequence, head);
+  }
+
+  const AttentionProblem& problem_;
+  const AttentionInputs& inputs_;
+  const PreparedMask& mask_;
+  std::vector<Decoding> sequences_;
+  int64_t shares_ = 0;
+  Tensor sums_;
+};
+
+int64_t ForwardShare(const AttentionProblem& problem, const AttentionInputs& inputs,
+                     const PreparedMask& mask, const Share& share, AttentionOutputs& outputs,
+                     Tensor& lse) {
+  const SequenceRange range = RangeOf(problem, share.sequence);
+  int64_t replaced = 0;
+  for (int64_t head = share.first_head; head < share.last_head; ++head) {
+    ForwardTask task;
+    task.begin = share.first_query;
+    task.end = share.last_query;
+    task.out = QueryRows(outputs.out, range, head);
+    if (!lse.empty()) task.lse = LseOf(lse, range.query_begin, head);
+    replaced += FusedForward(ProblemOf(problem, inputs, mask, share.sequence, head), task);
+  }
+  return replaced;
+}
+
 void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs,
                   const PreparedMask& mask, AttentionOutputs& outputs, Tensor& lse) {
-  const std::vector<Share> shares =
+  const DecodingWork decoding(problem, inputs, mask);
+  std::vector<Share> shares =
       SplitIntoShares(problem, mask, problem.heads, Split::kHeadsAndQueries);
-  std::vector<int64_t> replaced(shares.size(), 0);
-  ParallelFor(static_cast<int64_t>(shares.size()), [&](int64_t number, int) {
-    const Share& share = shares[static_cast<size_t>(number)];
-    const SequenceRange range = RangeOf(problem, share.sequence);
-    for (int64_t head = share.first_head; head < share.last_head; ++head) {
-      ForwardTask task;
-      task.begin = share.first_query;
-      task.end = share.last_query;
-      task.out = QueryRows(outputs.out, range, head);
-      if (!lse.empty()) task.lse = LseOf(lse, range.query_begin, head);
-      replaced[static_cast<size_t>(number)] +=
-          FusedForward(ProblemOf(problem, inputs, mask, share.sequence, head), task);
-    }
+  std::erase_if(shares, [&](const Share& share) { return decoding.Has(share.sequence); });
+  const auto whole = static_cast<int64_t>(shares.size());
+  std::vector<int64_t> replaced(static_cast<size_t>(whole + decoding.shares()), 0);
+  ParallelFor(static_cast<int64_t>(replaced.size()), [&](int64_t number, int) {
+    const auto at = static_cast<size_t>(number);
+    replaced[at] = number < whole ? ForwardShare(problem, inputs, mask, shares[at], outputs, lse)
+                                  : decoding.RunShare(number - whole);
   });
+  ParallelFor(decoding.merges(),
+              [&](int64_t number, int) { decoding.Merge(number, outputs, lse); });
   for (int64_t count : replaced) outputs.replaced_scores += count;
 }
 

@@ -230,10 +230,11 @@ void AttentionBackwardReference(const AttentionProblem& problem, const Attention
 
 // Which kernel runs, and why each better one does not.
 struct AttentionPlan {
-  std::string kernel;                  // "fused f32 avx512", "reference f64"
+  std::string kernel;                  // "fused f32 avx512[, decoding]", "reference f64"
   int64_t query_rows = 0;              // rows of a register tile
   int64_t query_block = 0;             // rows of a block of the backward pass
-  int64_t key_block = 0;               // keys between two rescalings of the online softmax
+  int64_t key_block = 0;               // keys between two rescalings of the online softmax, or of a
+                                       // split when decoding
   std::vector<std::string> modifiers;  // what acts on a tile of scores: "causal", "softcap"
   std::vector<std::string> refusals;   // "fused f32: dtype is f64"
 

@@ -136,6 +136,22 @@ struct ForwardTask {
 // Returns the number of replaced scores.
 int64_t FusedForward(const HeadProblem& head, const ForwardTask& task);
 
+// Decoding: so few queries that packing keys and values would cost more than it gives. They are
+// read where they lie, in splits at multiples of kDecodingKeys that may run side by side (Dao et
+// al. 2023, "Flash-Decoding").
+inline constexpr int64_t kDecodingQueries = 4;
+inline constexpr int64_t kDecodingKeys = 2 * kKeyBlock;
+bool Decodes(const HeadProblem& head);
+
+// Floats that the queries of one head leave of one split: for each the largest score times log2 e,
+// the sum of its weights relative to it, and the weighted sum of the values.
+inline int64_t SplitFloats(const HeadProblem& head) { return head.queries * (2 + head.value_dim); }
+// All queries of a head that decodes against its split-th kDecodingKeys keys; returns as above.
+int64_t FusedForwardSplit(const HeadProblem& head, int64_t split, float* sums);
+// Finishes all queries of a head from its splits, one after another.
+void FusedMergeSplits(const HeadProblem& head, const ForwardTask& task, const float* sums,
+                      int64_t splits);
+
 // Where the statistics of query 0 go (attention.h: HeadStatistics); entropy == nullptr: unwanted.
 struct ProbeStatistics {
   float *entropy = nullptr, *distance = nullptr, *absolute_distance = nullptr;

@@ -62,6 +62,16 @@ std::vector<std::string> ModifiersOf(const AttentionProblem& problem) {
   return names;
 }
 
+// Whether all sequences are decoded (attention_fused.h: Decodes), if their features are adjacent.
+bool AllDecode(const AttentionProblem& problem) {
+  if (problem.mask.blocks) return false;
+  if (!problem.relative.keys.empty() || !problem.relative.values.empty()) return false;
+  for (int64_t s = 0; s < problem.batch(); ++s) {
+    if (attention::RangeOf(problem, s).queries > attention::kDecodingQueries) return false;
+  }
+  return problem.query_tokens() > 0;
+}
+
 }  // namespace
 
 std::string AttentionPlan::ToString() const {
@@ -88,6 +98,12 @@ AttentionPlan PlanAttention(const AttentionProblem& problem) {
     plan.query_rows = attention::FusedStripRows();
     plan.query_block = attention::kForwardRows;
     plan.key_block = attention::kKeyBlock;
+    if (AllDecode(problem)) {
+      plan.kernel += ", decoding";
+      plan.query_rows = 1;
+      plan.query_block = attention::kDecodingQueries;
+      plan.key_block = attention::kDecodingKeys;
+    }
   } else {
     plan.kernel = fmt::format("reference {}", DTypeName(problem.dtype));
     plan.refusals.push_back("fused f32: " + refusal);

@@ -92,13 +92,33 @@ struct StripScores {
   bool modifies;  // by softcap or bias
 };
 
+// The scores of NV vectors of keys after their product: modified, masked, and the running maximum
+// of each row. Keys [full_begin, full_end) are kept by every row.
+template <int R, int NV>
+HWY_INLINE void FinishScores(const HeadProblem& head, int64_t key, int64_t full_begin,
+                             int64_t full_end, float* scores, StripScores& strip) {
+  const D d;
+  if (strip.products != nullptr) {
+    AddProducts<R>(strip.products, strip.place + key - strip.first_key, NV, scores);
+  }
+  if (strip.modifies) ModifyPanel(head, {strip.row, key, R, NV}, scores, nullptr);
+  for (int v = 0; v < NV; ++v) {
+    const int64_t first = key + v * kLanes;
+    if (first < full_begin || first + kLanes > full_end) {
+      ModifyScores<R>(head, strip.row, first, scores + v * kLanes, strip.replaced);
+    }
+    for (int r = 0; r < R; ++r) {
+      strip.largest[r] =
+          hn::Max(hn::LoadU(d, scores + r * kStripStride + v * kLanes), strip.largest[r]);
+    }
+  }
+}
+
 // NV vectors of scores (unscaled) of a panel into the strip, and the running maximum of each row.
-// Keys [full_begin, full_end) of `range` are kept by every row.
 template <int R, int NV>
 HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t key,
                            int64_t full_begin, int64_t full_end, float* scores,
                            StripScores& strip) {
-  const D d;
   constexpr int kTile = std::min(R, kTileRows);
   const bool modified = strip.products != nullptr || strip.modifies || key < full_begin ||
                         key + NV * kLanes > full_end;
@@ -116,21 +136,7 @@ HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t k
       strip.largest[row + r] = largest;
     }
   }
-  if (!modified) return;
-  if (strip.products != nullptr) {
-    AddProducts<R>(strip.products, strip.place + key - strip.first_key, NV, scores);
-  }
-  if (strip.modifies) ModifyPanel(head, {strip.row, key, R, NV}, scores, nullptr);
-  for (int v = 0; v < NV; ++v) {
-    const int64_t first = key + v * kLanes;
-    if (first < full_begin || first + kLanes > full_end) {
-      ModifyScores<R>(head, strip.row, first, scores + v * kLanes, strip.replaced);
-    }
-    for (int r = 0; r < R; ++r) {
-      strip.largest[r] =
-          hn::Max(hn::LoadU(d, scores + r * kStripStride + v * kLanes), strip.largest[r]);
-    }
-  }
+  if (modified) FinishScores<R, NV>(head, key, full_begin, full_end, scores, strip);
 }
 
 // Scores of rows [row, row + R) against the block; the largest of each row into `largest`.
@@ -245,6 +251,20 @@ void PackStripQueries(const HeadProblem& head, int64_t row, int64_t rows, Forwar
   }
 }
 
+// Takes `score` (times log2 e) into the largest of row `at`; what was summed so far is then worth
+// less. Returns what weights are relative to.
+inline float RaiseLargest(float score, int64_t at, ForwardScratch& scratch) {
+  const float before = scratch.largest[at], now = std::max(before, score);
+  if (before != now && before != kNegativeInfinity) {
+    const float factor = std::exp2(before - now);
+    float* out = scratch.out + at * scratch.value_width;
+    scratch.sum[at] *= factor;
+    for (int64_t c = 0; c < scratch.value_width; ++c) out[c] *= factor;
+  }
+  scratch.largest[at] = now;
+  return now == kNegativeInfinity ? 0 : now;
+}
+
 // Rows [row, row + R) of the task against one key block. `at` = row - task.begin.
 template <int R>
 void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, int64_t at,
@@ -256,23 +276,15 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   float largest[R], sums[R];
   ScoreStrip<R>(head, block, range, row, scratch, largest);
   const float scale = head.scale * kLog2E;
-  float* out = scratch.out + at * scratch.value_width;
   bool add = false;
   for (int r = 0; r < R; ++r) {
-    const float before = scratch.largest[at + r];
-    const float now = std::max(before, largest[r] * scale);
-    scratch.largest[at + r] = now;
-    largest[r] = now == kNegativeInfinity ? 0 : now;
-    add |= before != kNegativeInfinity;
-    // What was summed so far is worth 2^(before - now) of it now.
-    if (before == now || before == kNegativeInfinity) continue;
-    const float factor = std::exp2(before - now);
-    scratch.sum[at + r] *= factor;
-    for (int64_t c = 0; c < scratch.value_width; ++c) out[r * scratch.value_width + c] *= factor;
+    add |= scratch.largest[at + r] != kNegativeInfinity;
+    largest[r] = RaiseLargest(largest[r] * scale, at + r, scratch);
   }
   ExponentiateStrip<R>(range, scale, largest, scratch.strip, sums);
   for (int r = 0; r < R; ++r) scratch.sum[at + r] += sums[r];
   if (head.drops) DropStrip<R>(head, block, range, row, scratch.strip);
+  float* out = scratch.out + at * scratch.value_width;
   const int64_t first_key = range.first_vector * kLanes;
   const Product product{scratch.strip + first_key,
                         scratch.values + first_key * scratch.value_width,
@@ -350,17 +362,21 @@ HWY_INLINE void ForStrips(int64_t rows, const Function& function) {
   }
 }
 
+inline void PackValues(const HeadProblem& head, const KeyBlock& block, ForwardScratch& scratch) {
+  scratch.finite_values = PackRows(head.value, block.begin, block.count, head.value_dim,
+                                   scratch.value_width, scratch.values, scratch.value_width);
+  if (!scratch.finite_values) {
+    Sanitize(scratch.values, block.count, scratch.value_width, scratch.value_width);
+  }
+}
+
 // The task's rows against keys [begin, begin + count); the last block finishes them.
 inline void ForwardKeyBlock(const HeadProblem& head, const ForwardTask& task, int64_t begin,
                             int64_t count, bool finishes, ForwardScratch& scratch) {
   const int64_t rows = task.end - task.begin;
   const KeyBlock block{begin, count, scratch.keys};
   PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
-  scratch.finite_values = PackRows(head.value, begin, block.count, head.value_dim,
-                                   scratch.value_width, scratch.values, scratch.value_width);
-  if (!scratch.finite_values) {
-    Sanitize(scratch.values, block.count, scratch.value_width, scratch.value_width);
-  }
+  PackValues(head, block, scratch);
   if (scratch.key_table.present()) {
     scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
   }

@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "headlight/kernels/attention/fused_forward.cc"
 #include "hwy/foreach_target.h"
 
+#include "headlight/kernels/attention/decoding-inl.h"
 #include "headlight/kernels/attention/probe-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,6 +16,15 @@ namespace HWY_NAMESPACE {
 
 int64_t ForwardOnTarget(const HeadProblem& head, const ForwardTask& task) {
   return Forward(head, task);
+}
+
+int64_t ForwardSplitOnTarget(const HeadProblem& head, int64_t split, float* sums) {
+  return ForwardSplit(head, split, sums);
+}
+
+void MergeSplitsOnTarget(const HeadProblem& head, const ForwardTask& task, const float* sums,
+                         int64_t splits) {
+  MergeSplits(head, task, sums, splits);
 }
 
 void ProbeOnTarget(const HeadProblem& head, const ProbeTask& task) { Probe(head, task); }
@@ -41,12 +51,29 @@ HWY_AFTER_NAMESPACE();
 namespace headlight::attention {
 
 HWY_EXPORT(ForwardOnTarget);
+HWY_EXPORT(ForwardSplitOnTarget);
+HWY_EXPORT(MergeSplitsOnTarget);
 HWY_EXPORT(ProbeOnTarget);
 HWY_EXPORT(Exp2OnTarget);
 HWY_EXPORT(RowsOnTarget);
 
 int64_t FusedForward(const HeadProblem& head, const ForwardTask& task) {
   return HWY_DYNAMIC_DISPATCH(ForwardOnTarget)(head, task);
+}
+
+bool Decodes(const HeadProblem& head) {
+  return head.queries > 0 && head.queries <= kDecodingQueries && head.key.column_stride == 1 &&
+         head.value.column_stride == 1 && !head.blocks.present() &&
+         head.relative_keys.rows.data == nullptr && head.relative_values.rows.data == nullptr;
+}
+
+int64_t FusedForwardSplit(const HeadProblem& head, int64_t split, float* sums) {
+  return HWY_DYNAMIC_DISPATCH(ForwardSplitOnTarget)(head, split, sums);
+}
+
+void FusedMergeSplits(const HeadProblem& head, const ForwardTask& task, const float* sums,
+                      int64_t splits) {
+  HWY_DYNAMIC_DISPATCH(MergeSplitsOnTarget)(head, task, sums, splits);
 }
 
 void FusedProbe(const HeadProblem& head, const ProbeTask& task) {
