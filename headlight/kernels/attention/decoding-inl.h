@@ -63,8 +63,9 @@ HWY_INLINE float DotKey(const HeadProblem& head, const float* query, int64_t key
 }
 
 // Scores of query `row` against a range of the block into the strip, finished; returns the largest.
-HWY_NOINLINE float ScoreInPlace(const HeadProblem& head, const KeyBlock& block,
-                                const StripRange& range, int64_t row, ForwardScratch& scratch) {
+inline HWY_NOINLINE float ScoreInPlace(const HeadProblem& head, const KeyBlock& block,
+                                       const StripRange& range, int64_t row,
+                                       ForwardScratch& scratch) {
   const D d;
   const int64_t first = range.first_vector * kLanes, last = range.last_vector * kLanes;
   const int64_t there = std::min(last, block.count);
@@ -88,8 +89,8 @@ HWY_NOINLINE float ScoreInPlace(const HeadProblem& head, const KeyBlock& block,
 
 // out += sum of weights[j] * value row j for keys [begin, end); false, with `out` as it was, where
 // a value is not finite.
-HWY_NOINLINE bool AddValuesInPlace(const HeadProblem& head, int64_t begin, int64_t end,
-                                   const float* weights, float* out) {
+inline HWY_NOINLINE bool AddValuesInPlace(const HeadProblem& head, int64_t begin, int64_t end,
+                                          const float* weights, float* out) {
   const D d;
   const V zero = hn::Zero(d);
   const int64_t columns = head.value_dim;
