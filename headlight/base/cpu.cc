@@ -10,6 +10,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace headlight {
 namespace {
@@ -63,6 +67,54 @@ Isa SelectIsa() {
   return isa;
 }
 
+enum class Register { kA, kC, kD };
+
+// A bit of CPUID leaf 7.
+bool CpuidBit([[maybe_unused]] unsigned subleaf, [[maybe_unused]] Register in,
+              [[maybe_unused]] int bit) {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, subleaf, &a, &b, &c, &d) == 0) return false;
+  const unsigned value = in == Register::kA ? a : in == Register::kC ? c : d;
+  return (value >> bit & 1) != 0;
+#else
+  return false;
+#endif
+}
+
+// The system must allow a process the tiles' state (Linux: Documentation/arch/x86/xstate.rst).
+bool SystemAllowsTiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool Has(Bf16Unit unit) {
+  if (unit == Bf16Unit::kNone) return true;
+  if (SelectedIsa() != Isa::kAvx512 || !CpuidBit(1, Register::kA, 5)) return false;
+  if (unit == Bf16Unit::kAvx512Bf16) return true;
+  return CpuidBit(0, Register::kD, 22) && CpuidBit(0, Register::kD, 24) && SystemAllowsTiles();
+}
+
+Bf16Unit SelectBf16Unit() {
+  constexpr Bf16Unit kBestFirst[] = {Bf16Unit::kAmx, Bf16Unit::kAvx512Bf16, Bf16Unit::kNone};
+  const char* wanted = std::getenv("HEADLIGHT_BF16");
+  const bool asked = wanted != nullptr && *wanted != '\0';
+  for (Bf16Unit unit : kBestFirst) {
+    if (asked && std::string_view(wanted) != Bf16UnitName(unit)) continue;
+    if (Has(unit)) return unit;
+    if (asked) {
+      throw Error(ErrorKind::kUsage, "HEADLIGHT_BF16: this machine lacks {} under HEADLIGHT_ISA {}",
+                  wanted, IsaName(SelectedIsa()));
+    }
+  }
+  throw Error(ErrorKind::kUsage, "HEADLIGHT_BF16: must be none, avx512_bf16 or amx, found \"{}\"",
+              wanted);
+}
+
 }  // namespace
 
 const char* IsaName(Isa isa) {
@@ -84,20 +136,24 @@ Isa SelectedIsa() {
   return isa;
 }
 
-#if defined(__x86_64__)
-bool CpuHasAvx512Bf16() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1) != 0;
+const char* Bf16UnitName(Bf16Unit unit) {
+  switch (unit) {
+    case Bf16Unit::kNone:
+      return "none";
+    case Bf16Unit::kAvx512Bf16:
+      return "avx512_bf16";
+    case Bf16Unit::kAmx:
+      return "amx";
+  }
+  return "";
 }
 
-bool CpuHasAvx512Vnni() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c >> 11 & 1) != 0;
+Bf16Unit SelectedBf16Unit() {
+  static const Bf16Unit unit = SelectBf16Unit();
+  return unit;
 }
-#else
-bool CpuHasAvx512Bf16() { return false; }
-bool CpuHasAvx512Vnni() { return false; }
-#endif
+
+bool CpuHasAvx512Vnni() { return CpuidBit(0, Register::kC, 11); }
 
 std::string CpuModelName() {
   std::ifstream info("/proc/cpuinfo");

@@ -17,8 +17,21 @@ const char* IsaName(Isa isa);
 // kUsage when HEADLIGHT_ISA names none of the four or one that this CPU lacks.
 Isa SelectedIsa();
 
-// The CPU's own bits (not limited by HEADLIGHT_ISA).
-bool CpuHasAvx512Bf16();
+// What multiplies pairs of bf16 and adds to f32.
+enum class Bf16Unit {
+  kNone,        // nothing does: operands are rounded, the products are f32
+  kAvx512Bf16,  // vdpbf16ps
+  kAmx,         // tdpbf16ps, on tiles of 16 x 16
+};
+
+// "none", "avx512_bf16", "amx".
+const char* Bf16UnitName(Bf16Unit unit);
+
+// The best that this CPU and system have under SelectedIsa() (kNone but for kAvx512), or the one
+// that HEADLIGHT_BF16 names. Decided at the first call. Throws kUsage as SelectedIsa does.
+Bf16Unit SelectedBf16Unit();
+
+// The CPU's own bit (not limited by HEADLIGHT_ISA).
 bool CpuHasAvx512Vnni();
 
 // "AMD EPYC ...", as the system names it.
