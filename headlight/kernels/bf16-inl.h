@@ -1,5 +1,5 @@
 // Products of bf16 operands with f32 sums: rounding, packing, and blocks of 16 x 16 sums. For files
-// that include bf16-target-inl.h.
+// that include bf16-target.h.
 //
 // Left operands are rows of bf16. Right ones are pairs, B[k / 2][n][k % 2]: 32 bits hold two
 // neighbours on the summed axis, whose length, filled up with zeros, is a multiple of kPairDepth.
@@ -69,6 +69,8 @@ struct PairProduct {
   float* c;
   int64_t c_row;
   bool add;  // to what is in c; else overwrite
+  // [columns], what the chains of every row start from when they do not add; null: zeros.
+  const float* start = nullptr;
 };
 
 template <int kRowTiles, int kColumnTiles>
@@ -76,12 +78,14 @@ HWY_INLINE void MultiplyAmxTiles(const PairProduct& p) {
   static_assert(kRowTiles <= 2 && kColumnTiles <= 2);
   constexpr int64_t kTile = kPairTile;
   FinishStores(p.a);
-  if (p.add) {
-    _tile_loadd(0, p.c, p.c_row * 4);
-    if constexpr (kColumnTiles > 1) _tile_loadd(1, p.c + kTile, p.c_row * 4);
-    if constexpr (kRowTiles > 1) _tile_loadd(2, p.c + kTile * p.c_row, p.c_row * 4);
+  if (p.add || p.start != nullptr) {
+    const float* from = p.add ? p.c : p.start;
+    const int64_t row = p.add ? p.c_row : 0;
+    _tile_loadd(0, from, row * 4);
+    if constexpr (kColumnTiles > 1) _tile_loadd(1, from + kTile, row * 4);
+    if constexpr (kRowTiles > 1) _tile_loadd(2, from + kTile * row, row * 4);
     if constexpr (kRowTiles > 1 && kColumnTiles > 1) {
-      _tile_loadd(3, p.c + kTile * p.c_row + kTile, p.c_row * 4);
+      _tile_loadd(3, from + kTile * row + kTile, row * 4);
     }
   } else {
     _tile_zero(0);
@@ -121,11 +125,13 @@ template <int kVectors>
 HWY_INLINE void MultiplyPairRows(const PairProduct& p) {
   constexpr int kRows = 8;
   __m512 sums[kRows][kVectors];
+  const float* from = p.add ? p.c : p.start;
+  const int64_t row = p.add ? p.c_row : 0;
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(2)
     for (int v = 0; v < kVectors; ++v) {
-      sums[r][v] = p.add ? _mm512_loadu_ps(p.c + r * p.c_row + v * kPairTile) : _mm512_setzero_ps();
+      sums[r][v] = from ? _mm512_loadu_ps(from + r * row + v * kPairTile) : _mm512_setzero_ps();
     }
   }
   const uint32_t* b = p.b;
@@ -185,20 +191,22 @@ HWY_INLINE __mmask16 FirstLanes(int64_t count) {
   return count >= 16 ? __mmask16(0xffff) : static_cast<__mmask16>((1u << count) - 1);
 }
 
+// 32 f32, of which `count` are there (zeros behind them), to 16 pairs of neighbours.
+HWY_INLINE __m512i RoundedPairs(const float* from, int64_t count) {
+  if (count >= 32) {
+    return (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from));
+  }
+  const __m512 low = _mm512_maskz_loadu_ps(FirstLanes(count), from);
+  const __m512 high =
+      count > 16 ? _mm512_maskz_loadu_ps(FirstLanes(count - 16), from + 16) : _mm512_setzero_ps();
+  return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+
 // to[i] = bf16 of from[i] for i < count, zeros up to `padded`, a multiple of kPairDepth.
 HWY_INLINE void RoundToBf16(const float* from, int64_t count, int64_t padded, uint16_t* to) {
-  int64_t i = 0;
-  for (; i + 32 <= count; i += 32) {
-    const __m512bh both =
-        _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + i + 16), _mm512_loadu_ps(from + i));
-    _mm512_storeu_si512(to + i, (__m512i)both);
-  }
-  for (; i < padded; i += 32) {
+  for (int64_t i = 0; i < padded; i += kPairDepth) {
     const int64_t left = count > i ? count - i : 0;
-    const __m512 low = _mm512_maskz_loadu_ps(FirstLanes(left), from + i);
-    const __m512 high = left > 16 ? _mm512_maskz_loadu_ps(FirstLanes(left - 16), from + i + 16)
-                                  : _mm512_setzero_ps();
-    _mm512_storeu_si512(to + i, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    _mm512_storeu_si512(to + i, RoundedPairs(from + i, left));
   }
 }
 
@@ -218,6 +226,36 @@ HWY_INLINE void RoundToPairs(const float* first, const float* second, int64_t co
     const __m512 low = _mm512_maskz_loadu_ps(lanes, first + n);
     const __m512 high = second ? _mm512_maskz_loadu_ps(lanes, second + n) : _mm512_setzero_ps();
     _mm512_storeu_si512(to + n, PairsOf(low, high));
+  }
+}
+
+// tile[r] lane c becomes tile[c] lane r.
+HWY_INLINE void TransposePairs(__m512i (&tile)[kPairTile]) {
+  __m512i pairs[16], quads[16];
+  HWY_UNROLL(8)
+  for (int i = 0; i < 16; i += 2) {
+    pairs[i] = _mm512_unpacklo_epi32(tile[i], tile[i + 1]);
+    pairs[i + 1] = _mm512_unpackhi_epi32(tile[i], tile[i + 1]);
+  }
+  // Lane c of each 128 bits of quads[4 i + c]: column 4 * block + c of rows 4 i .. 4 i + 3.
+  HWY_UNROLL(4)
+  for (int i = 0; i < 16; i += 4) {
+    quads[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
+    quads[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 2]);
+    quads[i + 2] = _mm512_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+    quads[i + 3] = _mm512_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+  }
+  // A 4 x 4 transpose of the 128-bit blocks.
+  HWY_UNROLL(4)
+  for (int c = 0; c < 4; ++c) {
+    const __m512i even01 = _mm512_shuffle_i32x4(quads[c], quads[4 + c], 0x88);
+    const __m512i odd01 = _mm512_shuffle_i32x4(quads[c], quads[4 + c], 0xdd);
+    const __m512i even23 = _mm512_shuffle_i32x4(quads[8 + c], quads[12 + c], 0x88);
+    const __m512i odd23 = _mm512_shuffle_i32x4(quads[8 + c], quads[12 + c], 0xdd);
+    tile[c] = _mm512_shuffle_i32x4(even01, even23, 0x88);
+    tile[4 + c] = _mm512_shuffle_i32x4(odd01, odd23, 0x88);
+    tile[8 + c] = _mm512_shuffle_i32x4(even01, even23, 0xdd);
+    tile[12 + c] = _mm512_shuffle_i32x4(odd01, odd23, 0xdd);
   }
 }
 

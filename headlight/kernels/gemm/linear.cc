@@ -16,6 +16,13 @@ void CheckPacked(const char* operation, const PackedLinear& weight) {
   }
 }
 
+void CheckPrecision(const char* operation, const Tensor& tensor, Precision precision) {
+  if (precision != Precision::kF32 && tensor.dtype() != DType::kF32) {
+    throw Error(ErrorKind::kUsage, "{}: products in bf16 need tensors of f32, found {}", operation,
+                DTypeName(tensor.dtype()));
+  }
+}
+
 }  // namespace
 
 PackedLinear::PackedLinear() = default;
@@ -23,16 +30,17 @@ PackedLinear::~PackedLinear() = default;
 PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;
 PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;
 
-void PackedLinear::Prepare(const Tensor& weight, Use use) {
+void PackedLinear::Prepare(const Tensor& weight, Use use, Precision precision) {
   CheckFloat("linear", "weight", weight);
   CheckMatrix("linear", "weight", weight, weight.dtype());
+  CheckPrecision("linear", weight, precision);
   weight_ = weight;
   if (weight.dtype() != DType::kF32 || weight.elements() == 0) {
     layout_ = nullptr;
     return;
   }
   if (!layout_) layout_ = std::make_unique<Layout>();
-  internal::PackLinearF32(weight, use, *layout_);
+  internal::PackLinear(weight, use, precision, *layout_);
 }
 
 void LinearForward(const Tensor& x, const PackedLinear& weight, const Tensor* bias,
@@ -54,7 +62,7 @@ void LinearForward(const Tensor& x, const PackedLinear& weight, const Tensor* bi
   if (dtype == DType::kF64 || weight.in() == 0) {
     reference::LinearForward(x, weight.weight(), bias, options, y);
   } else {
-    internal::LinearForwardF32(x, weight, bias, options, y);
+    internal::LinearForward(x, weight, bias, options, y);
   }
 }
 
@@ -83,22 +91,24 @@ void LinearBackwardInput(const Tensor& dy, const PackedLinear& weight,
   if (dtype == DType::kF64 || weight.out() == 0) {
     reference::LinearBackwardInput(dy, weight.weight(), options, dx);
   } else {
-    internal::LinearBackwardInputF32(dy, weight, options, dx);
+    internal::LinearBackwardInput(dy, weight, options, dx);
   }
 }
 
-void LinearBackwardWeight(const Tensor& x, const Tensor& dy, Tensor& dweight, Tensor* dbias) {
+void LinearBackwardWeight(const Tensor& x, const Tensor& dy, Tensor& dweight, Tensor* dbias,
+                          Precision precision) {
   const char* const kOperation = "linear backward weight";
   CheckFloat(kOperation, "x", x);
   CheckMatrix(kOperation, "x", x, x.dtype());
   CheckMatrix(kOperation, "dy", dy, x.dtype(), x.size(0));
   CheckMatrix(kOperation, "dweight", dweight, x.dtype(), dy.size(1), x.size(1));
   if (dbias) CheckVector(kOperation, "dbias", *dbias, x.dtype(), dy.size(1));
+  CheckPrecision(kOperation, x, precision);
   if (x.size(0) == 0 || dy.size(1) == 0) return;
   if (x.dtype() == DType::kF64 || x.size(1) == 0) {
     reference::LinearBackwardWeight(x, dy, dweight, dbias);
   } else {
-    internal::LinearBackwardWeightF32(x, dy, dweight, dbias);
+    internal::LinearBackwardWeight(x, dy, precision, dweight, dbias);
   }
 }
 

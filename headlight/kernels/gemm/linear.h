@@ -1,7 +1,8 @@
 // Dense layers: y[rows, out] = activation(x[rows, in] weight[out, in]^T + bias[out]) + residual,
 // and its gradients.
 //
-// f32 runs the fast product, f64 the plain reference. Matrices may have any row stride; columns are
+// f32 runs the fast products (of Precision::kBF16 where the weight was prepared so), f64 the plain
+// reference. Matrices may have any row stride; columns are
 // adjacent. Outputs must not overlap inputs, except y with residual (the same tensor). All tensors
 // of a call have one dtype. Errors: kShape.
 //
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "headlight/kernels/precision.h"
 #include "headlight/tensor/tensor.h"
 
 namespace headlight {
@@ -35,8 +37,9 @@ class PackedLinear {
   PackedLinear& operator=(PackedLinear&&) noexcept;
 
   // weight [out, in], f32 or f64; rows may lie apart. Packing space is reused while the shape
-  // stays.
-  void Prepare(const Tensor& weight, Use use = Use::kForwardAndBackward);
+  // stays. Products with it are of this precision; kUsage for f64 in another than kF32.
+  void Prepare(const Tensor& weight, Use use = Use::kForwardAndBackward,
+               Precision precision = Precision::kF32);
 
   bool empty() const { return weight_.empty(); }
   int64_t in() const { return weight_.size(1); }
@@ -76,6 +79,8 @@ void LinearBackwardInput(const Tensor& dy, const PackedLinear& weight,
                          const LinearBackwardInputOptions& options, Tensor& dx);
 
 // dweight[out, in] += dy[rows, out]^T x[rows, in];  dbias[out] += sum over rows of dy (null: none).
-void LinearBackwardWeight(const Tensor& x, const Tensor& dy, Tensor& dweight, Tensor* dbias);
+// The sums of dbias are of dy as it is in either precision.
+void LinearBackwardWeight(const Tensor& x, const Tensor& dy, Tensor& dweight, Tensor* dbias,
+                          Precision precision = Precision::kF32);
 
 }  // namespace headlight
