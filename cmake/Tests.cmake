@@ -34,6 +34,14 @@ foreach(folder IN LISTS test_folders)
   headlight_add_test_program(test_${folder} ${test_sources_${folder}})
 endforeach()
 
+# The paths that this machine has, but would not choose; skipped where it lacks one.
+foreach(path IN ITEMS HEADLIGHT_ISA=avx2 HEADLIGHT_ISA=baseline HEADLIGHT_BF16=avx512_bf16 HEADLIGHT_BF16=none)
+  string(REPLACE "=" "." name "${path}")
+  add_test(NAME kernels_gemm.${name} COMMAND test_kernels_gemm --gtest_brief=1)
+  set_tests_properties(kernels_gemm.${name} PROPERTIES TIMEOUT 600 ENVIRONMENT ${path}
+    SKIP_REGULAR_EXPRESSION "this (CPU|machine) lacks")
+endforeach()
+
 if(EXISTS ${PROJECT_SOURCE_DIR}/tests/CMakeLists.txt)
   add_subdirectory(tests)
 endif()

@@ -146,7 +146,8 @@ HWY_INLINE void MultiplyPairRows(const PairProduct& p) {
       const __m512i left = _mm512_set1_epi32(pair);
       HWY_UNROLL(2)
       for (int v = 0; v < kVectors; ++v) {
-        sums[r][v] = _mm512_dpbf16_ps(sums[r][v], (__m512bh)left, (__m512bh)right[v]);
+        sums[r][v] = _mm512_dpbf16_ps(sums[r][v], reinterpret_cast<__m512bh>(left),
+                                      reinterpret_cast<__m512bh>(right[v]));
       }
     }
   }
@@ -194,12 +195,13 @@ HWY_INLINE __mmask16 FirstLanes(int64_t count) {
 // 32 f32, of which `count` are there (zeros behind them), to 16 pairs of neighbours.
 HWY_INLINE __m512i RoundedPairs(const float* from, int64_t count) {
   if (count >= 32) {
-    return (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from));
+    return reinterpret_cast<__m512i>(
+        _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + 16), _mm512_loadu_ps(from)));
   }
   const __m512 low = _mm512_maskz_loadu_ps(FirstLanes(count), from);
   const __m512 high =
       count > 16 ? _mm512_maskz_loadu_ps(FirstLanes(count - 16), from + 16) : _mm512_setzero_ps();
-  return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
 }
 
 // to[i] = bf16 of from[i] for i < count, zeros up to `padded`, a multiple of kPairDepth.
@@ -212,8 +214,8 @@ HWY_INLINE void RoundToBf16(const float* from, int64_t count, int64_t padded, ui
 
 // Two rows of f32 that are neighbours on the summed axis to 16 pairs.
 HWY_INLINE __m512i PairsOf(__m512 first, __m512 second) {
-  const __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(first));
-  const __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(second));
+  const __m512i low = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(first)));
+  const __m512i high = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(second)));
   return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 

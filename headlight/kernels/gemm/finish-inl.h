@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "headlight/kernels/activation/activation-inl.h"
-#include "headlight/kernels/gemm/linear.h"
+#include "headlight/kernels/gemm/linear_internal.h"
 #include "headlight/kernels/gemm/product-inl.h"
 #include "headlight/kernels/vector-inl.h"
 #include "hwy/cache_control.h"
@@ -155,6 +155,13 @@ HWY_INLINE void AddColumnSums(const float* from, int64_t row, int64_t rows, int6
     for (int64_t r = 0; r < rows; ++r) sum += from[r * row + n];
     sums[n] += sum;
   }
+}
+
+// The block's part of dbias: rows [begin, begin + rows) of dy.
+HWY_INLINE void AddBiasGradient(const internal::GradientBlock& block, int64_t begin, int64_t rows) {
+  const View<const float> dy = block.dy_as_given.view<float>();
+  AddColumnSums(dy.row(begin) + block.out_begin, dy.strides[0], rows,
+                block.out_end - block.out_begin, block.dbias + block.out_begin);
 }
 
 // Rows may lie pages apart, where no hardware prefetcher follows: they are asked for before.

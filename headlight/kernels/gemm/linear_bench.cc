@@ -1,5 +1,6 @@
-// The products of a transformer's layers on one thread. GFLOP/s are by CPU time, so that other
-// programs on the machine cost less; "peak" is the share of the FMA rate measured just before.
+// The products of a transformer's layers on one thread, in f32 and in bf16. GFLOP/s are by CPU
+// time, so that other programs on the machine cost less; "peak" is the share of the f32 FMA rate
+// measured just before.
 #include "headlight/kernels/gemm/linear.h"
 
 #include <benchmark/benchmark.h>
@@ -30,10 +31,13 @@ struct Layer {
         w(Random(out, in)),
         b(Random(1, out).Reshape({out})),
         y(Random(kRows, out)),
+        precision(state.range(2) == 0 ? Precision::kF32 : Precision::kBF16),
         peak(MeasureFmaPeak(1)) {
     SetNumThreads(1);
-    packed.Prepare(w);
+    Pack();
   }
+
+  void Pack() { packed.Prepare(w, PackedLinear::Use::kForwardAndBackward, precision); }
 
   void Report(benchmark::State& state) const {
     const double flops =
@@ -44,6 +48,7 @@ struct Layer {
 
   int64_t in, out;
   Tensor x, w, b, y;
+  Precision precision;
   PackedLinear packed;
   double peak;
 };
@@ -70,17 +75,23 @@ void BackwardInput(benchmark::State& state) {
 
 void BackwardWeight(benchmark::State& state) {
   Layer layer(state);
-  for (auto step : state) LinearBackwardWeight(layer.x, layer.y, layer.w, &layer.b);
+  for (auto step : state) {
+    LinearBackwardWeight(layer.x, layer.y, layer.w, &layer.b, layer.precision);
+  }
   layer.Report(state);
 }
 
 void Prepare(benchmark::State& state) {
   Layer layer(state);
-  for (auto step : state) layer.packed.Prepare(layer.w);
+  for (auto step : state) layer.Pack();
 }
 
 void Shapes(benchmark::internal::Benchmark* bench) {
-  bench->Args({256, 256})->Args({256, 768})->Args({256, 1024})->Args({1024, 256});
+  bench->ArgNames({"in", "out", "bf16"});
+  for (int64_t bf16 : {0, 1}) {
+    bench->Args({256, 256, bf16})->Args({256, 768, bf16});
+    bench->Args({256, 1024, bf16})->Args({1024, 256, bf16});
+  }
 }
 
 BENCHMARK(Forward)->Apply(Shapes);

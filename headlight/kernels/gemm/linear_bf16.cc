@@ -236,7 +236,7 @@ HWY_INLINE void GradientBlockPairs(const internal::GradientBlock& block) {
       }
     }
     if (block.dbias && block.in_begin == 0) {
-      AddColumnSums(dy_block, dy.strides[0], depth, outputs, block.dbias + block.out_begin);
+      AddBiasGradient(block, t, depth);
     }
   }
   AddPanels({sums, outputs, inputs, outs, kPairPanel, kPairTile},

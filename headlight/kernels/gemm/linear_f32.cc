@@ -243,7 +243,7 @@ void BackwardWeightBlockT(const internal::GradientBlock& block) {
       }
     }
     if (block.dbias && block.in_begin == 0) {
-      AddColumnSums(dy_block, dy.strides[0], depth, outputs, block.dbias + block.out_begin);
+      AddBiasGradient(block, t, depth);
     }
   }
   AddPanels({sums, outputs, inputs, outputs, PanelColumns(), LanesOf(ProductTag())},
@@ -286,18 +286,25 @@ const LinearKernels& F32LinearKernels() {
             HWY_DYNAMIC_DISPATCH(PackBackwardPanelT)(weight, first, packed.data<float>());
           },
       .rows_workspace = [](int64_t) { return int64_t{0}; },
-      .forward_rows = [](const ForwardRows& work) { HWY_DYNAMIC_DISPATCH(ForwardRowsT)
-                                                    (work); },
+      .forward_rows =
+          [](const ForwardRows& work) {
+            HWY_DYNAMIC_DISPATCH(ForwardRowsT)
+            (work);
+          },
       .backward_input_rows =
-          [](const BackwardInputRows& work) { HWY_DYNAMIC_DISPATCH(BackwardInputRowsT)
-                                              (work); },
+          [](const BackwardInputRows& work) {
+            HWY_DYNAMIC_DISPATCH(BackwardInputRowsT)
+            (work);
+          },
       .gradient_workspace =
           [](int64_t outputs, int64_t inputs) {
             return HWY_DYNAMIC_DISPATCH(GradientWorkspaceT)(outputs, inputs);
           },
       .backward_weight_block =
-          [](const GradientBlock& block) { HWY_DYNAMIC_DISPATCH(BackwardWeightBlockT)
-                                           (block); },
+          [](const GradientBlock& block) {
+            HWY_DYNAMIC_DISPATCH(BackwardWeightBlockT)
+            (block);
+          },
   };
   return kernels;
 }

@@ -31,6 +31,7 @@ struct BackwardInputRows {
 struct GradientBlock {
   const Tensor& x;
   const Tensor& dy;
+  const Tensor& dy_as_given;  // before it was rounded: what dbias sums
   Tensor& dweight;
   float* dbias;  // or null
   int64_t out_begin, out_end;

@@ -156,7 +156,7 @@ void LinearBackwardWeight(const Tensor& x, const Tensor& dy, Precision precision
   float* bias = dbias ? dbias->data<float>() : nullptr;
   ParallelFor(out_parts * in_parts, [&](int64_t task, int worker) {
     const int64_t o = task / in_parts * out_part, i = task % in_parts * in_part;
-    choice.kernels.backward_weight_block({inputs, gradients, dweight, bias, o,
+    choice.kernels.backward_weight_block({inputs, gradients, dy, dweight, bias, o,
                                           std::min(out, o + out_part), i, std::min(in, i + in_part),
                                           workspaces.Of(worker)});
   });

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "headlight/base/error.h"
+#include "headlight/kernels/bf16_rounding.h"
 #include "headlight/kernels/gemm/linear_reference.h"
 #include "headlight/kernels/test_tensors.h"
 
@@ -26,11 +27,35 @@ const Size kSizes[] = {{1, 1, 1},     {0, 5, 3},      {1, 256, 256}, {6, 16, 64}
                        {63, 31, 15},  {64, 32, 16},   {65, 33, 17},  {97, 127, 63}, {95, 128, 128},
                        {193, 129, 7}, {1009, 19, 37}, {5, 1000, 3},  {40, 1, 300},  {128, 64, 64}};
 
+// A tile's sum of 1009 rows is one chain of pairs: the same, with the square root of 505.
+constexpr double kPairSumFactor = 24;
+
+// Each precision; bf16 by the unit that HEADLIGHT_BF16 names (cmake/Tests.cmake runs all of them).
+class LinearOf : public testing::TestWithParam<Precision> {
+ protected:
+  // What multiplies: rounded, as the kernels do while packing.
+  static Tensor Operand(const Tensor& tensor) {
+    return GetParam() == Precision::kBF16 ? RoundedToBf16(tensor) : tensor;
+  }
+  static Tensor WideOperand(const Tensor& tensor) { return Wide(Operand(tensor)); }
+  static double SumFactor() { return GetParam() == Precision::kBF16 ? kPairSumFactor : kSumFactor; }
+  static PackedLinear Packed(const Tensor& weight) {
+    PackedLinear packed;
+    packed.Prepare(weight, PackedLinear::Use::kForwardAndBackward, GetParam());
+    return packed;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, LinearOf, testing::Values(Precision::kF32, Precision::kBF16),
+                         [](const auto& value) {
+                           return value.param == Precision::kF32 ? "f32" : "bf16";
+                         });
+
 Tensor Result(int64_t rows, int64_t columns, int64_t gap, DType dtype = DType::kF32) {
   return RandomMatrix(rows, columns, 999, gap, dtype);
 }
 
-TEST(LinearForward, MatchesTheReference) {
+TEST_P(LinearOf, ForwardMatchesTheReference) {
   for (const Size& size : kSizes) {
     for (int64_t gap : {0, 5}) {
       SCOPED_TRACE(fmt::format("{} x {} -> {}, gap {}", size.rows, size.in, size.out, gap));
@@ -38,8 +63,7 @@ TEST(LinearForward, MatchesTheReference) {
       const Tensor w = RandomMatrix(size.out, size.in, 2, gap);
       const Tensor b = RandomVector(size.out, 3);
       const Tensor residual = RandomMatrix(size.rows, size.out, 4, gap);
-      PackedLinear packed;
-      packed.Prepare(w);
+      const PackedLinear packed = Packed(w);
       const Tensor wide_b = Wide(b), wide_residual = Wide(residual), size_b = Magnitude(b);
       const Tensor size_residual = Magnitude(residual);
       for (Epilogue epilogue : {Epilogue::kNone, Epilogue::kRelu, Epilogue::kGelu}) {
@@ -47,13 +71,13 @@ TEST(LinearForward, MatchesTheReference) {
         LinearForward(x, packed, &b, {epilogue, &pre, &residual}, y);
         Tensor wanted = Result(size.rows, size.out, 0, DType::kF64);
         Tensor wanted_pre = wanted.Clone(MemoryTag::kOther);
-        reference::LinearForward(Wide(x), Wide(w), &wide_b, {epilogue, &wanted_pre, &wide_residual},
-                                 wanted);
+        reference::LinearForward(WideOperand(x), WideOperand(w), &wide_b,
+                                 {epilogue, &wanted_pre, &wide_residual}, wanted);
         Tensor magnitude = wanted.Clone(MemoryTag::kOther);
         reference::LinearForward(Magnitude(x), Magnitude(w), &size_b,
                                  {Epilogue::kNone, nullptr, &size_residual}, magnitude);
-        ExpectWithin(y, wanted, magnitude, kSumFactor);
-        ExpectWithin(pre, wanted_pre, magnitude, kSumFactor);
+        ExpectWithin(y, wanted, magnitude, SumFactor());
+        ExpectWithin(pre, wanted_pre, magnitude, SumFactor());
       }
     }
   }
@@ -71,7 +95,7 @@ TEST(LinearForward, WorksWithoutBias) {
   ExpectWithin(y, wanted, magnitude, kSumFactor);
 }
 
-TEST(LinearBackwardInput, MatchesTheReference) {
+TEST_P(LinearOf, BackwardInputMatchesTheReference) {
   for (const Size& size : kSizes) {
     for (int64_t gap : {0, 5}) {
       SCOPED_TRACE(fmt::format("{} x {} -> {}, gap {}", size.rows, size.in, size.out, gap));
@@ -79,8 +103,7 @@ TEST(LinearBackwardInput, MatchesTheReference) {
       const Tensor w = RandomMatrix(size.out, size.in, 2, gap);
       const Tensor hidden = RandomMatrix(size.rows, size.in, 3, gap);
       const Tensor wide_hidden = Wide(hidden);
-      PackedLinear packed;
-      packed.Prepare(w);
+      const PackedLinear packed = Packed(w);
       for (int activation : {0, 1, 2}) {
         for (Update update : {Update::kOverwrite, Update::kAdd}) {
           Tensor dx = Result(size.rows, size.in, gap);
@@ -90,18 +113,19 @@ TEST(LinearBackwardInput, MatchesTheReference) {
                                               activation == 2 ? h : nullptr};
           };
           LinearBackwardInput(dy, packed, options(&hidden), dx);
-          reference::LinearBackwardInput(Wide(dy), Wide(w), options(&wide_hidden), wanted);
+          reference::LinearBackwardInput(WideOperand(dy), WideOperand(w), options(&wide_hidden),
+                                         wanted);
           // GELU's derivative is at most 1.13.
           reference::LinearBackwardInput(Magnitude(dy), Magnitude(w), {update, nullptr, nullptr},
                                          magnitude);
-          ExpectWithin(dx, wanted, magnitude, kSumFactor);
+          ExpectWithin(dx, wanted, magnitude, SumFactor());
         }
       }
     }
   }
 }
 
-TEST(LinearBackwardWeight, MatchesTheReferenceAndAccumulates) {
+TEST_P(LinearOf, BackwardWeightMatchesTheReferenceAndAccumulates) {
   for (const Size& size : kSizes) {
     for (int64_t gap : {0, 5}) {
       SCOPED_TRACE(fmt::format("{} x {} -> {}, gap {}", size.rows, size.in, size.out, gap));
@@ -109,12 +133,13 @@ TEST(LinearBackwardWeight, MatchesTheReferenceAndAccumulates) {
       const Tensor dy = RandomMatrix(size.rows, size.out, 2, gap);
       Tensor dw = RandomMatrix(size.out, size.in, 3, gap), db = RandomVector(size.out, 4);
       Tensor wanted_dw = Wide(dw), wanted_db = Wide(db);
-      Tensor size_dw = Magnitude(dw), size_db = Magnitude(db);
-      LinearBackwardWeight(x, dy, dw, &db);
-      reference::LinearBackwardWeight(Wide(x), Wide(dy), wanted_dw, &wanted_db);
+      Tensor size_dw = Magnitude(dw), size_db = Magnitude(db), unused = Wide(dw);
+      LinearBackwardWeight(x, dy, dw, &db, GetParam());
+      reference::LinearBackwardWeight(WideOperand(x), WideOperand(dy), wanted_dw, nullptr);
+      reference::LinearBackwardWeight(Wide(x), Wide(dy), unused, &wanted_db);
       reference::LinearBackwardWeight(Magnitude(x), Magnitude(dy), size_dw, &size_db);
-      ExpectWithin(dw, wanted_dw, size_dw, kSumFactor);
-      ExpectWithin(db, wanted_db, size_db, kSumFactor);
+      ExpectWithin(dw, wanted_dw, size_dw, SumFactor());
+      ExpectWithin(db, wanted_db, size_db, SumFactor());
     }
   }
 }
@@ -131,18 +156,17 @@ TEST(LinearBackwardWeight, IsNotTransposedForASquareWeight) {
 }
 
 // Nothing outside of the outputs may be written: their surroundings are NaN, and must stay so.
-TEST(Linear, WritesNothingBesideItsOutputs) {
+TEST_P(LinearOf, WritesNothingBesideItsOutputs) {
   Tensor whole = Tensor::Zeros({20, 40}, DType::kF32, MemoryTag::kOther);
   for (int64_t i = 0; i < whole.elements(); ++i) whole.data<float>()[i] = 1234;
   Tensor y = whole.Slice(0, 1, 19).Slice(1, 3, 36);  // [18, 33]
   const Tensor x = RandomMatrix(18, 21, 1), w = RandomMatrix(33, 21, 2);
-  PackedLinear packed;
-  packed.Prepare(w);
+  const PackedLinear packed = Packed(w);
   LinearForward(x, packed, nullptr, {}, y);
   Tensor dx = whole.Slice(0, 1, 19).Slice(1, 3, 24);
   LinearBackwardInput(RandomMatrix(18, 33, 3), packed, {}, dx);
   Tensor dw = whole.Slice(0, 1, 19).Slice(1, 3, 36);
-  LinearBackwardWeight(RandomMatrix(30, 33, 4), RandomMatrix(30, 18, 5), dw, nullptr);
+  LinearBackwardWeight(RandomMatrix(30, 33, 4), RandomMatrix(30, 18, 5), dw, nullptr, GetParam());
   for (int64_t r = 0; r < 20; ++r) {
     for (int64_t c = 0; c < 40; ++c) {
       const bool inside = r >= 1 && r < 19 && c >= 3 && c < 36;
@@ -205,12 +229,11 @@ TEST(Linear, ActivationGradientsAgreeWithCentralDifferences) {
   }
 }
 
-TEST(Linear, SameBitsForAnyThreads) {
+TEST_P(LinearOf, SameBitsForAnyThreads) {
   for (const Size& size : {Size{203, 129, 70}, Size{900, 128, 256}, Size{7, 300, 5}}) {
     const Tensor x = RandomMatrix(size.rows, size.in, 1), w = RandomMatrix(size.out, size.in, 2);
     const Tensor dy = RandomMatrix(size.rows, size.out, 3), b = RandomVector(size.out, 4);
-    PackedLinear packed;
-    packed.Prepare(w);
+    const PackedLinear packed = Packed(w);
     ExpectSameForAnyThreads([&] {
       Tensor y = Result(size.rows, size.out, 0);
       LinearForward(x, packed, &b, {Epilogue::kGelu, nullptr, nullptr}, y);
@@ -223,22 +246,21 @@ TEST(Linear, SameBitsForAnyThreads) {
     });
     ExpectSameForAnyThreads([&] {
       Tensor dw = RandomMatrix(size.out, size.in, 5);
-      LinearBackwardWeight(x, dy, dw, nullptr);
+      LinearBackwardWeight(x, dy, dw, nullptr, GetParam());
       return dw;
     });
     ExpectSameForAnyThreads([&] {
       Tensor dw = RandomMatrix(size.out, size.in, 5), db = RandomVector(size.out, 6);
-      LinearBackwardWeight(x, dy, dw, &db);
+      LinearBackwardWeight(x, dy, dw, &db, GetParam());
       return db;
     });
   }
 }
 
-TEST(Linear, ARowDoesNotDependOnTheOthers) {
+TEST_P(LinearOf, ARowDoesNotDependOnTheOthers) {
   const Tensor x = RandomMatrix(200, 130, 1), w = RandomMatrix(75, 130, 2);
   const Tensor dy = RandomMatrix(200, 75, 3), b = RandomVector(75, 4);
-  PackedLinear packed;
-  packed.Prepare(w);
+  const PackedLinear packed = Packed(w);
   Tensor y = Result(200, 75, 0), dx = Result(200, 130, 0);
   LinearForward(x, packed, &b, {}, y);
   LinearBackwardInput(dy, packed, {}, dx);
@@ -254,12 +276,11 @@ TEST(Linear, ARowDoesNotDependOnTheOthers) {
   }
 }
 
-TEST(Linear, NotANumberStaysInItsRow) {
+TEST_P(LinearOf, NotANumberStaysInItsRow) {
   Tensor x = RandomMatrix(12, 40, 1);
   x.view<float>()(5, 3) = std::numeric_limits<float>::quiet_NaN();
-  PackedLinear packed;
   const Tensor w = RandomMatrix(20, 40, 2);
-  packed.Prepare(w);
+  const PackedLinear packed = Packed(w);
   Tensor y = Result(12, 20, 0);
   LinearForward(x, packed, nullptr, {Epilogue::kRelu, nullptr, nullptr}, y);
   for (int64_t r = 0; r < 12; ++r) {
@@ -278,6 +299,23 @@ TEST(PackedLinear, SeesNewValuesAfterPrepare) {
   packed.Prepare(w);
   LinearForward(x, packed, nullptr, {}, after);
   for (int64_t i = 0; i < 15; ++i) EXPECT_EQ(after.data<float>()[i], 2 * before.data<float>()[i]);
+}
+
+// bf16 rounds its operands: to nearest, and not by cutting.
+TEST_P(LinearOf, RoundsOperandsToNearest) {
+  Tensor x = Tensor::Zeros({1, 1}, DType::kF32, MemoryTag::kOther), w = x.Clone(MemoryTag::kOther);
+  x.data<float>()[0] = 1 + 3.0f / 512;  // between 1 + 1 / 128 and 1, nearer to the former
+  w.data<float>()[0] = 1;
+  const PackedLinear packed = Packed(w);
+  Tensor y = Result(1, 1, 0);
+  LinearForward(x, packed, nullptr, {}, y);
+  EXPECT_EQ(y.data<float>()[0], GetParam() == Precision::kBF16 ? 1 + 1.0f / 128 : 1 + 3.0f / 512);
+}
+
+TEST(Linear, RefusesBf16OfDoubles) {
+  PackedLinear packed;
+  const Tensor w = RandomMatrix(5, 6, 1, 0, DType::kF64);
+  EXPECT_THROW(packed.Prepare(w, PackedLinear::Use::kForward, Precision::kBF16), Error);
 }
 
 TEST(Linear, RefusesWhatDoesNotFit) {
