@@ -24,6 +24,7 @@ BlockConfig MakeBlockConfig(const TextClassifierConfig& config, int layer) {
   block.norm = config.norm;
   block.norm_epsilon = config.norm_epsilon;
   block.dropout = config.dropout;
+  block.precision = config.precision;
   MultiHeadAttentionConfig& attention = block.attention;
   attention.layer = layer;
   attention.heads = config.heads;
@@ -107,7 +108,9 @@ TextClassifier::Impl::Impl(const TextClassifierConfig& given, DType type, uint64
     norm = LayerNorm("norm", config.dim, config.norm_epsilon, dtype);
   }
   pooling = Pooling("pooling", config.pooling, config.dim, dtype);
-  classifier = Linear({.parts = {{"classifier", config.classes}}, .in = config.dim}, dtype, seed);
+  classifier = Linear(
+      {.parts = {{"classifier", config.classes}}, .in = config.dim, .precision = config.precision},
+      dtype, seed);
 }
 
 void TextClassifier::Impl::Check(const RaggedBatch& batch, const ForwardOptions& options) const {

@@ -37,6 +37,8 @@ struct TextClassifierConfig {
   std::optional<AttentionWindow> window;  // absent: tokens see all of their text
   // Results are the same up to rounding; time and memory differ.
   AttentionImplementation attention = AttentionImplementation::kFused;
+  // Of every dense product and attention; parameters, norms, losses and optimizer state are f32.
+  Precision precision = Precision::kF32;
   bool projection_bias = true;    // on query, key and value
   bool output_projection = true;  // false (the textbook single head) needs heads * head_dim = dim
   bool output_bias = true;

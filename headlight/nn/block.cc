@@ -13,6 +13,7 @@ namespace {
 BlockConfig Named(BlockConfig config) {
   config.attention.name = config.name + ".attention";
   config.attention.dim = config.dim;
+  config.attention.precision = config.precision;
   return config;
 }
 
@@ -51,7 +52,8 @@ Block::Block(BlockConfig config, DType dtype, uint64_t seed)
       feed_forward_({.name = config_.name + ".feed_forward",
                      .dim = config_.dim,
                      .hidden = config_.hidden,
-                     .activation = config_.activation},
+                     .activation = config_.activation,
+                     .precision = config_.precision},
                     dtype, seed) {}
 
 Tensor& Block::Forward(const Tensor& x, const RaggedLayout& layout, const ForwardOptions& options,

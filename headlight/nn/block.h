@@ -25,7 +25,8 @@ struct BlockConfig {
   HiddenActivation activation = HiddenActivation::kRelu;
   NormPlacement norm = NormPlacement::kPost;
   double norm_epsilon = 1e-5;
-  double dropout = 0;  // on each branch before it is added
+  double dropout = 0;                     // on each branch before it is added
+  Precision precision = Precision::kF32;  // of every product
 };
 
 class Block {

@@ -23,8 +23,14 @@ void ForEachChunk(int64_t rows, const Body& body) {
 
 FeedForward::FeedForward(const FeedForwardConfig& config, DType dtype, uint64_t seed)
     : activation_(config.activation),
-      up_({.parts = {{config.name + ".up", config.hidden}}, .in = config.dim}, dtype, seed),
-      down_({.parts = {{config.name + ".down", config.dim}}, .in = config.hidden}, dtype, seed) {}
+      up_({.parts = {{config.name + ".up", config.hidden}},
+           .in = config.dim,
+           .precision = config.precision},
+          dtype, seed),
+      down_({.parts = {{config.name + ".down", config.dim}},
+             .in = config.hidden,
+             .precision = config.precision},
+            dtype, seed) {}
 
 void FeedForward::Forward(const Tensor& x, const Tensor* residual, Saved* saved,
                           Workspace& workspace, Tensor& y) const {

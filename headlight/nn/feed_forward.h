@@ -19,6 +19,7 @@ struct FeedForwardConfig {
   int64_t dim = 0;
   int64_t hidden = 0;
   HiddenActivation activation = HiddenActivation::kRelu;
+  Precision precision = Precision::kF32;
 };
 
 class FeedForward {

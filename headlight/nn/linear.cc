@@ -4,7 +4,8 @@
 
 namespace headlight {
 
-Linear::Linear(const LinearConfig& config, DType dtype, uint64_t seed) {
+Linear::Linear(const LinearConfig& config, DType dtype, uint64_t seed)
+    : precision_(config.precision) {
   int64_t out = 0;
   for (const LinearPart& part : config.parts) out += part.out;
   weight_ = MakeParameter("", {out, config.in}, dtype, true);
@@ -27,7 +28,8 @@ void Linear::Forward(const Tensor& x, const LinearForwardOptions& options, Tenso
 }
 
 void Linear::BackwardParameters(const Tensor& x, const Tensor& dy) {
-  LinearBackwardWeight(x, dy, weight_.gradient, bias_.value.empty() ? nullptr : &bias_.gradient);
+  LinearBackwardWeight(x, dy, weight_.gradient, bias_.value.empty() ? nullptr : &bias_.gradient,
+                       precision_);
 }
 
 void Linear::BackwardInput(const Tensor& dy, const LinearBackwardInputOptions& options,
@@ -35,7 +37,9 @@ void Linear::BackwardInput(const Tensor& dy, const LinearBackwardInputOptions& o
   LinearBackwardInput(dy, packed_, options, dx);
 }
 
-void Linear::PrepareWeights() { packed_.Prepare(weight_.value); }
+void Linear::PrepareWeights() {
+  packed_.Prepare(weight_.value, PackedLinear::Use::kForwardAndBackward, precision_);
+}
 
 void Linear::Collect(std::vector<Parameter*>& parameters) {
   for (Parameter& parameter : part_parameters_) parameters.push_back(&parameter);

@@ -2,7 +2,8 @@
 //
 // The out features may be made of several named parts (query, key, value), each with a weight and a
 // bias of its own: one product computes them all, side by side. For a backward pass the caller
-// keeps x. dtype f32 or f64; columns adjacent, any row stride. Errors: kShape.
+// keeps x. dtype f32 or f64 (then of precision kF32); columns adjacent, any row stride. Errors:
+// kShape.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ struct LinearConfig {
   std::vector<LinearPart> parts;
   int64_t in = 0;
   bool bias = true;
+  Precision precision = Precision::kF32;  // of the products
 };
 
 class Linear {
@@ -51,6 +53,7 @@ class Linear {
  private:
   Parameter weight_, bias_;                 // of all parts; their names are not used
   std::vector<Parameter> part_parameters_;  // windows, weight and bias of each part in turn
+  Precision precision_ = Precision::kF32;
   PackedLinear packed_;
 };
 

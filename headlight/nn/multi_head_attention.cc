@@ -157,19 +157,23 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config, D
                     value = name + ".value";
   LinearConfig projection{.parts = {{query, queries()}, {key, keys()}, {value, values()}},
                           .in = config_.dim,
-                          .bias = config_.projection_bias};
+                          .bias = config_.projection_bias,
+                          .precision = config_.precision};
   if (cross()) {
     projection.parts = {{query, queries()}};
     key_value_ = Linear({.parts = {{key, keys()}, {value, values()}},
                          .in = config_.memory_dim,
-                         .bias = config_.projection_bias},
+                         .bias = config_.projection_bias,
+                         .precision = config_.precision},
                         dtype, seed);
   }
   projection_ = Linear(projection, dtype, seed);
   if (config_.output_projection) {
-    output_ = Linear(
-        {.parts = {{name + ".output", config_.dim}}, .in = inner(), .bias = config_.output_bias},
-        dtype, seed);
+    output_ = Linear({.parts = {{name + ".output", config_.dim}},
+                      .in = inner(),
+                      .bias = config_.output_bias,
+                      .precision = config_.precision},
+                     dtype, seed);
   }
   if (config_.relative_distance > 0) {
     const int64_t rows = 2 * config_.relative_distance - 1;

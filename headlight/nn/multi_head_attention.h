@@ -43,6 +43,7 @@ struct MultiHeadAttentionConfig {
   double dropout = 0;             // on weights
   int64_t relative_distance = 0;  // L of Shaw et al. 2018; 0: no relative positions
   bool relative_values = false;
+  Precision precision = Precision::kF32;  // of the projections and of attention
   bool alibi = false;  // Press et al. 2022, with the slopes of AlibiSlopes(heads)
 };
 

@@ -15,6 +15,7 @@ constexpr std::array kActivations{"relu", "gelu"};
 constexpr std::array kPoolings{"mean", "first", "max", "attention"};
 constexpr std::array kScales{"sqrt", "fourth-root", "given"};
 constexpr std::array kPolicies{"propagate", "zero"};
+constexpr std::array kPrecisions{"fp32", "bf16"};
 
 template <typename Choice>
 Choice Find(std::span<const char* const> names, std::string_view name, const char* what) {
@@ -34,6 +35,7 @@ const char* Name(HiddenActivation kind) { return kActivations[static_cast<size_t
 const char* Name(PoolingChoice kind) { return kPoolings[static_cast<size_t>(kind)]; }
 const char* Name(ScaleKind kind) { return kScales[static_cast<size_t>(kind)]; }
 const char* Name(NonfinitePolicy policy) { return kPolicies[static_cast<size_t>(policy)]; }
+const char* Name(Precision precision) { return kPrecisions[static_cast<size_t>(precision)]; }
 
 template <>
 PositionKind Parse(std::string_view name) {
@@ -58,6 +60,10 @@ ScaleKind Parse(std::string_view name) {
 template <>
 NonfinitePolicy Parse(std::string_view name) {
   return Find<NonfinitePolicy>(kPolicies, name, "on-nonfinite");
+}
+template <>
+Precision Parse(std::string_view name) {
+  return Find<Precision>(kPrecisions, name, "precision");
 }
 
 }  // namespace headlight

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "headlight/kernels/attention/attention_implementation.h"
+#include "headlight/kernels/precision.h"
 #include "headlight/nn/probe.h"
 
 namespace headlight {
@@ -26,17 +27,18 @@ enum class ScaleKind { kInverseSqrt /* 1/sqrt(d) */, kInverseFourthRoot /* d^-0.
 enum class NonfinitePolicy { kPropagate, kZero };
 
 // "none", "learned", "sinusoidal", "relative", "alibi"; "post", "pre"; "relu", "gelu"; "mean",
-// "first", "max", "attention"; "sqrt", "fourth-root", "given"; "propagate", "zero". Those of
-// AttentionImplementation stand with it: "fused", "naive", "per-head".
+// "first", "max", "attention"; "sqrt", "fourth-root", "given"; "propagate", "zero"; "fp32", "bf16".
+// Those of AttentionImplementation stand with it: "fused", "naive", "per-head".
 const char* Name(PositionKind kind);
 const char* Name(NormPlacement placement);
 const char* Name(HiddenActivation activation);
 const char* Name(PoolingChoice kind);
 const char* Name(ScaleKind kind);
 const char* Name(NonfinitePolicy policy);
+const char* Name(Precision precision);
 
 // The inverse; throws kUsage with the names that exist: `Parse<PoolingChoice>("mean")`. Defined for
-// the six enumerations above.
+// the enumerations above.
 template <typename Choice>
 Choice Parse(std::string_view name);
 template <>
@@ -51,6 +53,8 @@ template <>
 ScaleKind Parse(std::string_view name);
 template <>
 NonfinitePolicy Parse(std::string_view name);
+template <>
+Precision Parse(std::string_view name);
 
 // How far a token sees: keys from `left` before to `right` behind it, itself included.
 struct AttentionWindow {

@@ -158,6 +158,11 @@ void AddModelFields(std::vector<ConfigField>& fields) {
                          AttentionImplementation::kPerHead},
                         name),
                   HEADLIGHT_MEMBER(model.attention)));
+  fields.push_back(ChoiceField(
+      {"precision", kSection,
+       "Of the operands of dense products and attention; sums, parameters and optimizer "
+       "state are fp32 in either"},
+      Named({Precision::kF32, Precision::kBF16}, name), HEADLIGHT_MEMBER(model.precision)));
   fields.push_back(BooleanField({"projection-bias", kSection, "Bias of query, key and value"},
                                 HEADLIGHT_MEMBER(model.projection_bias)));
   fields.push_back(BooleanField({"output-projection", kSection, "Projection after the heads"},
