@@ -19,6 +19,7 @@ struct EvalArguments {
   std::string run;
   std::vector<std::string> data;
   TrainFlags flags;
+  PrecisionFlag precision;
   bool json = false;
 };
 
@@ -30,7 +31,8 @@ nlohmann::json ToJson(const ClassificationMetrics& metrics, const EncodedDataset
 }
 
 void RunEval(const EvalArguments& arguments) {
-  const LoadedClassifier loaded = LoadClassifier(arguments.run);
+  const LoadedClassifier loaded =
+      LoadClassifier(arguments.run, CheckpointChoice::kBest, arguments.precision.Given());
   const Dataset dataset = ReadEvaluationData(arguments.data, arguments.flags.Config().data.read);
   const EncodedDataset texts = loaded.encoder.EncodeDataset(dataset);
   const ClassificationMetrics metrics = Evaluate(loaded.model, texts, {});
@@ -52,6 +54,7 @@ void AddEvalCommand(CLI::App& program) {
   auto arguments = std::make_shared<EvalArguments>();
   command->add_option("run", arguments->run, "Run directory")->required()->type_name("RUN");
   command->add_option("--data", arguments->data, "Labelled text")->required()->type_name("PATH");
+  arguments->precision.AddTo(*command);
   command->add_flag("--json", arguments->json, "JSON on stdout");
   arguments->flags.AddTo(*command, TrainConfig(), ReaderField);
   command->callback([arguments] { RunEval(*arguments); });

@@ -8,6 +8,7 @@
 
 #include "apps/headlight/command.h"
 #include "apps/headlight/output.h"
+#include "apps/headlight/train_flags.h"
 #include "headlight/io/file.h"
 #include "headlight/report/width.h"
 #include "headlight/text/unicode.h"
@@ -21,6 +22,7 @@ struct PredictArguments {
   std::string run;
   std::string text;
   std::string file;
+  PrecisionFlag precision;
   bool json = false;
 };
 
@@ -71,7 +73,8 @@ void PredictLines(const LoadedClassifier& loaded, std::istream& lines, bool json
 }
 
 void RunPredict(const PredictArguments& arguments) {
-  const LoadedClassifier loaded = LoadClassifier(arguments.run);
+  const LoadedClassifier loaded =
+      LoadClassifier(arguments.run, CheckpointChoice::kBest, arguments.precision.Given());
   if (!arguments.text.empty()) {
     PrintPredictions(loaded, {arguments.text}, arguments.json);
   } else if (!arguments.file.empty()) {
@@ -95,6 +98,7 @@ void AddPredictCommand(CLI::App& program) {
   command->add_option("--file", arguments->file, "A file with a text a line")
       ->type_name("FILE")
       ->excludes(text);
+  arguments->precision.AddTo(*command);
   command->add_flag("--json", arguments->json,
                     "A JSON object a line, with the probabilities of all labels");
   command->callback([arguments] { RunPredict(*arguments); });

@@ -76,4 +76,16 @@ std::string TrainFlags::Given(std::string_view name, std::string_view absent) co
   return std::string(absent);
 }
 
+void PrecisionFlag::AddTo(CLI::App& command) {
+  command
+      .add_option("--precision", name_,
+                  "Of the operands of its products, fp32 or bf16 (default: as it was trained)")
+      ->type_name("fp32|bf16");
+}
+
+std::optional<Precision> PrecisionFlag::Given() const {
+  if (name_.empty()) return std::nullopt;
+  return Parse<Precision>(name_);
+}
+
 }  // namespace headlight::app

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,17 @@ namespace headlight::app {
 bool EveryField(const ConfigField& field);
 bool ReaderField(const ConfigField& field);     // how text files are read
 bool TokenizerField(const ConfigField& field);  // and how their text is cut
+
+// --precision of a command that runs a trained model.
+class PrecisionFlag {
+ public:
+  void AddTo(CLI::App& command);
+  // Absent: the run's own.
+  std::optional<Precision> Given() const;
+
+ private:
+  std::string name_;
+};
 
 // Must live as long as the command: hold it in a shared_ptr.
 class TrainFlags {

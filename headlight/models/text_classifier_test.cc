@@ -78,6 +78,16 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+// |a - b| / |b|, Euclidean.
+double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    size += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / size);
+}
+
 // Forward and backward of a mean cross entropy; the logits.
 std::vector<float> Step(TextClassifier& model, const RaggedBatch& batch,
                         const ForwardOptions& options, TextClassifier::Saved& saved) {
@@ -101,14 +111,16 @@ std::vector<TextClassifierConfig> ConfigsOfAllKinds() {
   configs[2].output_projection = configs[2].projection_bias = false;
   configs[2].positions = PositionKind::kLearned;
   configs[2].pooling = PoolingChoice::kMax;
-  configs.resize(6, configs[1]);
-  for (size_t i = 3; i < configs.size(); ++i) {
+  configs.resize(8, configs[1]);
+  for (size_t i = 3; i < 6; ++i) {
     configs[i].kv_heads = i == 4 ? 1 : 2;
     configs[i].qk_rank = 5;
     configs[i].window = {11, 7};
   }
   configs[4].attention = AttentionImplementation::kNaive;
   configs[5].attention = AttentionImplementation::kPerHead;
+  configs[6] = configs[2];
+  configs[6].precision = configs[7].precision = Precision::kBF16;
   return configs;
 }
 
@@ -288,6 +300,29 @@ TEST(TextClassifier, ATextScoresTheSameAloneAndInAnyBatch) {
   }
 }
 
+// An operand of bf16 is off by at most 2^-9 of itself. A logit and a gradient went through a dozen
+// products of them, whose errors have random signs.
+TEST(TextClassifier, Bf16IsNearF32) {
+  const RaggedBatch batch = RandomBatch({31, 7, 64, 96, 1, 50, 96, 12}, 3);
+  for (TextClassifierConfig config : ConfigsOfAllKinds()) {
+    std::vector<float> logits[2], gradients[2];
+    for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+      config.precision = precision;
+      TextClassifier model(config, DType::kF32, 2);
+      TextClassifier::Saved saved;
+      const auto i = static_cast<size_t>(precision);
+      logits[i] = Step(model, batch, {}, saved);
+      gradients[i] = Gradients(model);
+    }
+    EXPECT_LT(RelativeDistance(logits[1], logits[0]), 0.02);
+    // The largest of a feature may be another token's.
+    if (config.pooling != PoolingChoice::kMax) {
+      EXPECT_LT(RelativeDistance(gradients[1], gradients[0]), 0.04);
+    }
+    EXPECT_GT(RelativeDistance(logits[1], logits[0]), 1e-5) << "nothing was rounded";
+  }
+}
+
 TEST(TextClassifier, BuffersSharedOrKeptGiveTheSameBits) {
   const RaggedBatch large = RandomBatch({31, 64, 96}, 4), small = RandomBatch({5, 0, 17}, 5);
   for (const TextClassifierConfig& config : ConfigsOfAllKinds()) {
@@ -413,6 +448,7 @@ TEST(TextClassifier, RefusesWhatDoesNotFit) {
 TEST(TextClassifier, F32AgreesWithF64) {
   const RaggedBatch batch = RandomBatch({31, 5, 64}, 8);
   for (const TextClassifierConfig& config : ConfigsOfAllKinds()) {
+    if (config.precision != Precision::kF32) continue;
     TextClassifier fast(config, DType::kF32, 2), exact(config, DType::kF64, 2);
     for (size_t i = 0; i < fast.Parameters().size(); ++i) {
       exact.Parameters()[i]->value.CopyFrom(fast.Parameters()[i]->value);

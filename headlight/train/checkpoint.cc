@@ -201,9 +201,11 @@ TrainerState LoadTraining(const std::string& path, TextClassifier& model, Optimi
   return state;
 }
 
-LoadedClassifier LoadClassifier(const std::string& run, CheckpointChoice choice) {
+LoadedClassifier LoadClassifier(const std::string& run, CheckpointChoice choice,
+                                std::optional<Precision> precision) {
   const RunPaths paths(run);
   TrainConfig config = ReadConfig(paths);
+  if (precision) config.model.precision = *precision;
   TextEncoder encoder = TextEncoder::Load(paths.text());
   std::string path = choice == CheckpointChoice::kBest ? paths.best() : paths.last();
   const TextClassifierConfig resolved = ResolvedModel(

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,9 @@ struct LoadedClassifier {
 
 // A run's model with what it takes to feed it text. kInput when the run has no such checkpoint yet
 // or its files do not fit together.
+// `precision`: of its products, where it is not to be the run's own.
 LoadedClassifier LoadClassifier(const std::string& run,
-                                CheckpointChoice choice = CheckpointChoice::kBest);
+                                CheckpointChoice choice = CheckpointChoice::kBest,
+                                std::optional<Precision> precision = std::nullopt);
 
 }  // namespace headlight

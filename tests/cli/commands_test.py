@@ -55,6 +55,22 @@ class Commands(ProgramTest):
             self.assertEqual(self.ok("predict", self.run_directory, texts[i].strip(), "--json").strip(),
                              together[i].replace(texts[i].encode(), texts[i].strip().encode()))
 
+    def test_bf16(self):
+        out = self.folder / "bf16"
+        run("train", "--data", self.data, "--out", out, *SMALL, "--precision", "bf16")
+        self.assertIn("precision = 'bf16'", (out / "config.toml").read_text())
+        text = "bad awful word2"
+        own = self.ok("predict", out, text, "--json")
+        self.assertEqual(self.ok("predict", out, text, "--json", "--precision", "bf16"), own)
+        exact = self.ok("predict", out, text, "--json", "--precision", "fp32")
+        self.assertNotEqual(exact, own)
+        self.assertAlmostEqual(json.loads(exact)["probability"], json.loads(own)["probability"], places=1)
+        self.assertEqual(json.loads(self.ok("eval", out, "--data", self.data, "--json",
+                                            "--precision", "fp32"))["texts"], 40)
+        wrong = run("predict", out, text, "--precision", "fp8")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn(b"must be one of fp32, bf16", wrong.stderr)
+
     def test_runs(self):
         rows = json.loads(self.ok("runs", self.shared, "--json"))
         self.assertIn(str(self.run_directory), [row["run"] for row in rows])
