@@ -12,6 +12,7 @@
 #include "apps/headlight/output.h"
 #include "apps/headlight/train_flags.h"
 #include "headlight/base/clock.h"
+#include "headlight/base/cpu.h"
 #include "headlight/base/error.h"
 #include "headlight/base/threads.h"
 #include "headlight/io/file.h"
@@ -78,16 +79,23 @@ std::vector<ZoneEvent> WholeSteps(const std::vector<ZoneEvent>& events, int64_t 
   return steps;
 }
 
-// The FMA peak, measured in turns with what it is the measure of: a machine's clock and its other
-// work change within seconds.
+// The peak of products, measured in turns with what it is the measure of: a machine's clock and its
+// other work change within seconds.
 class PeakInTurns {
  public:
+  explicit PeakInTurns(Precision precision) : precision_(precision) {}
+
   void Measure() {
     const int64_t begin = MonotonicNanoseconds();
-    peaks_.push_back(MeasureFmaPeak(NumThreads(), kSeconds));
+    peaks_.push_back(MeasurePeak(precision_, NumThreads(), kSeconds));
     pauses_.push_back({begin, MonotonicNanoseconds()});
   }
 
+  // "f32 FMA", "bf16 amx".
+  std::string Name() const {
+    const bool f32 = precision_ == Precision::kF32 || SelectedBf16Unit() == Bf16Unit::kNone;
+    return f32 ? "f32 FMA" : fmt::format("bf16 {}", Bf16UnitName(SelectedBf16Unit()));
+  }
   double Median() const { return headlight::Median(peaks_); }
   double Best() const { return *std::max_element(peaks_.begin(), peaks_.end()); }
 
@@ -107,11 +115,14 @@ class PeakInTurns {
  private:
   static constexpr double kSeconds = 0.01;
 
+  Precision precision_;
   std::vector<double> peaks_;
   std::vector<std::pair<int64_t, int64_t>> pauses_;
 };
 
 struct Profile {
+  explicit Profile(Precision precision) : training_peak(precision), inference_peak(precision) {}
+
   std::vector<ZoneEvent> training;
   std::vector<ZoneEvent> inference;
   PeakInTurns training_peak;
@@ -140,7 +151,7 @@ Profile RunProfile(const ProfileArguments& arguments, TrainConfig config) {
   ValidateTrainConfig(config);
   const PreparedData data = PrepareData(config);
   const TemporaryFolder folder;
-  Profile profile;
+  Profile profile(config.model.precision);
   int64_t step = 0;
   StartProfile();
   Train(config, data,
@@ -162,15 +173,16 @@ Profile RunProfile(const ProfileArguments& arguments, TrainConfig config) {
 
 std::string PeakLine(const PeakInTurns& peak) {
   return fmt::format(
-      "FMA peak on {} threads, measured in turns with this: {:.1f} GFLOP/s (best {:.1f})",
-      NumThreads(), peak.Median() * 1e-9, peak.Best() * 1e-9);
+      "{} peak on {} threads, measured in turns with this: {:.1f} GFLOP/s (best {:.1f})",
+      peak.Name(), NumThreads(), peak.Median() * 1e-9, peak.Best() * 1e-9);
 }
 
 std::string PartAsJson(const std::vector<ZoneEvent>& events, const PeakInTurns& peak) {
   const ProfileSummary summary = SummarizeProfile(events);
   return fmt::format(
-      "{{\"peak_gflops_per_second\":{:.1f},\"best_peak_gflops_per_second\":{:.1f},\"stages\":{}}}",
-      peak.Median() * 1e-9, peak.Best() * 1e-9,
+      "{{\"peak\":\"{}\",\"peak_gflops_per_second\":{:.1f},\"best_peak_gflops_per_second\":{:.1f},"
+      "\"stages\":{}}}",
+      peak.Name(), peak.Median() * 1e-9, peak.Best() * 1e-9,
       TableAsJson(ProfileTable(summary, peak.Median(), summary.stages.size())));
 }
 

@@ -216,6 +216,7 @@ std::string EnvironmentJson() {
     {"commit", Commit()},
     {"cpu", CpuModelName()},
     {"isa", IsaName(SelectedIsa())},
+    {"bf16", Bf16UnitName(SelectedBf16Unit())},
     {"physical_cores", PhysicalCores()},
     {"threads", NumThreads()},
 #if defined(__clang__)

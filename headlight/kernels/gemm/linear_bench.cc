@@ -1,6 +1,6 @@
 // The products of a transformer's layers on one thread, in f32 and in bf16. GFLOP/s are by CPU
-// time, so that other programs on the machine cost less; "peak" is the share of the f32 FMA rate
-// measured just before.
+// time, so that other programs on the machine cost less; "peak" is the share of what the unit of
+// that precision reached just before.
 #include "headlight/kernels/gemm/linear.h"
 
 #include <benchmark/benchmark.h>
@@ -32,7 +32,7 @@ struct Layer {
         b(Random(1, out).Reshape({out})),
         y(Random(kRows, out)),
         precision(state.range(2) == 0 ? Precision::kF32 : Precision::kBF16),
-        peak(MeasureFmaPeak(1)) {
+        peak(MeasurePeak(precision, 1)) {
     SetNumThreads(1);
     Pack();
   }

@@ -9,6 +9,7 @@
 #include "headlight/base/cpu.h"
 #include "headlight/base/error.h"
 #include "headlight/base/threads.h"
+#include "headlight/kernels/peak/peak_internal.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "headlight/kernels/peak/peak.cc"
@@ -131,6 +132,15 @@ double MeasureFmaPeak(int threads, double seconds) {
     float sink = 0;
     return HWY_DYNAMIC_DISPATCH(FmaLoop)(400000, &sink);
   });
+}
+
+double MeasurePeak(Precision precision, int threads, double seconds) {
+  if (precision == Precision::kF32 || SelectedBf16Unit() == Bf16Unit::kNone) {
+    return MeasureFmaPeak(threads, seconds);
+  }
+  CheckThreads(threads);
+  return BestRate(threads, seconds,
+                  [](int64_t) { return internal::PairProductLoop(SelectedBf16Unit(), 100000); });
 }
 
 double MeasureReadBandwidth(int threads, double seconds) {

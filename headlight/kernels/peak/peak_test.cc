@@ -19,6 +19,12 @@ TEST(Peak, FmaRateIsOfAPlausibleSize) {
   EXPECT_EQ(NumThreads(), before);
 }
 
+TEST(Peak, Bf16RateIsOfAPlausibleSize) {
+  const double one = MeasurePeak(Precision::kBF16, 1);
+  EXPECT_GT(one, 1e8);
+  EXPECT_LT(one, 2e13);  // tiles: a few thousand operations a cycle
+}
+
 TEST(Peak, BandwidthIsOfAPlausibleSize) {
   const double rate = MeasureReadBandwidth(1);
   EXPECT_GT(rate, 1e8);
@@ -27,6 +33,7 @@ TEST(Peak, BandwidthIsOfAPlausibleSize) {
 
 TEST(Peak, RefusesNoThreads) {
   EXPECT_THROW(MeasureFmaPeak(0), Error);
+  EXPECT_THROW(MeasurePeak(Precision::kBF16, 0), Error);
   EXPECT_THROW(MeasureReadBandwidth(-1), Error);
 }
 
