@@ -81,9 +81,10 @@ class Setting:
         offsets = [int.from_bytes(raw[at: at + 8], "little") for at in range(0, len(raw), 8)]
         return [b - a for a, b in zip(offsets, offsets[1:])]
 
-    def headlight(self):
-        flags = [*self.flags, "--dropout", self.options.dropout, "--attention-dropout", self.options.dropout]
-        return Trainer("Headlight", [self.options.program, "serve", self.encoded, *flags])
+    def headlight(self, precision="fp32"):
+        flags = [*self.flags, "--dropout", self.options.dropout, "--attention-dropout", self.options.dropout,
+                 "--precision", precision]
+        return Trainer(f"Headlight {precision}", [self.options.program, "serve", self.encoded, *flags])
 
     def torch(self, name, extra=(), environment=None):
         command = [python_of(self.options.venv, REQUIREMENTS), HERE / "torch_step.py", "--data", self.encoded, *self.flags,
@@ -104,6 +105,9 @@ def speed(options, setting):
             setting.torch("torch bucketed, memory kept", (), KEEP_MEMORY), True)
         sides["torch random, memory kept"] = (
             setting.torch("torch random, memory kept", (), KEEP_MEMORY), False)
+    if options.bf16:
+        sides["headlight bf16"] = (setting.headlight("bf16"), False)
+        sides["torch bucketed, bf16"] = (setting.torch("torch bucketed, bf16", ["--bf16"], KEEP_MEMORY), True)
     batches = {name: Batches(setting.lengths, options.batch, bucketed, seed=1)
                for name, (_, bucketed) in sides.items()}
     for name, (side, _) in sides.items():
@@ -216,6 +220,8 @@ def parse():
         parser.add_argument(f"--{name}", type=int, default=value, help=text or "of the model")
     parser.add_argument("--lr", type=float, default=0.001, help="learning rate")
     parser.add_argument("--dropout", type=float, default=0.0, help="everywhere")
+    parser.add_argument("--bf16", action="store_true",
+                        help="speed: Headlight with --precision bf16 too, and PyTorch with autocast and memory kept")
     parser.add_argument("--tuned", action="store_true", help="speed: PyTorch also with memory kept by the allocator")
     return parser.parse_args()
 

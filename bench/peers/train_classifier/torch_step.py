@@ -44,6 +44,10 @@ class Trainer:
         self.restart()
         self.run = torch.compile(self.model, dynamic=True) if options.compile else self.model
 
+    def precision(self):
+        """Products in bf16, parameters and sums in f32, where that is asked for."""
+        return torch.autocast("cpu", torch.bfloat16, enabled=self.options.bf16)
+
     def restart(self):
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=self.options.lr, fused=True)
 
@@ -56,7 +60,8 @@ class Trainer:
         for rows in steps:
             ids, lengths, labels = self.train_texts.batch(rows)
             self.optimizer.zero_grad(set_to_none=True)
-            loss = F.cross_entropy(self.run(ids, lengths), labels)
+            with self.precision():
+                loss = F.cross_entropy(self.run(ids, lengths), labels)
             loss.backward()
             self.optimizer.step()
             total_loss += loss.item()
@@ -73,7 +78,8 @@ class Trainer:
         correct, total_loss = 0, 0.0
         for begin in range(0, len(order), 64):
             ids, lengths, labels = texts.batch(order[begin: begin + 64])
-            logits = self.model(ids, lengths)
+            with self.precision():
+                logits = self.model(ids, lengths)
             correct += int((logits.argmax(1) == labels).sum())
             total_loss += F.cross_entropy(logits, labels, reduction="sum").item()
         return {"accuracy": correct / len(order), "loss": total_loss / len(order)}
@@ -93,6 +99,7 @@ def main():
     parser.add_argument("--lr", type=float, default=0.001)
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--compile", action="store_true", help="torch.compile with dynamic shapes")
+    parser.add_argument("--bf16", action="store_true", help="autocast to bf16")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     trainer = Trainer(options)
