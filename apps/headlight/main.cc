@@ -41,7 +41,8 @@ constexpr const char* kFooter =
     "Exit codes: 0 ok, 1 failed while running, 2 usage, 3 bad input, 4 a check did not hold, 130 "
     "interrupted (after "
     "saving).\n"
-    "Environment: HEADLIGHT_ISA=baseline|avx2|avx512|neon forces a code path; NO_COLOR turns "
+    "Environment: HEADLIGHT_ISA=baseline|avx2|avx512|neon forces a code path, HEADLIGHT_BF16=none|"
+    "avx512_bf16|amx what multiplies bf16; NO_COLOR turns "
     "colour off.";
 
 bool HasCommand(const CLI::App& program, std::string_view name) {
