@@ -11,6 +11,8 @@
 #define HWY_BASELINE_TARGETS HWY_AVX3
 #define HWY_COMPILE_ONLY_STATIC
 #include "hwy/highway.h"
+// Before the new name: it adds to the namespace that this only is another name of.
+#include "hwy/contrib/math/math-inl.h"
 
 #undef HWY_NAMESPACE
 #define HWY_NAMESPACE N_AVX3_BF16

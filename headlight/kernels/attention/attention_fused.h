@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "headlight/base/cpu.h"
 #include "headlight/kernels/attention/attention.h"
 
 namespace headlight::attention {
@@ -96,6 +97,8 @@ struct RelativeTable {
 };
 
 struct HeadProblem {
+  // What multiplies; kNone: f32, of the ISA that runs. Others know no tables of relative positions.
+  Bf16Unit unit = Bf16Unit::kNone;
   int64_t queries = 0, keys = 0, head_dim = 0, value_dim = 0;
   Matrix query, key, value;
   float scale = 1;
@@ -124,8 +127,9 @@ struct HeadProblem {
 };
 
 inline constexpr int64_t kKeyBlock = 512;      // keys between two rescalings
-inline constexpr int64_t kForwardRows = 1020;  // most query rows of one forward task; a multiple
+inline constexpr int64_t kForwardRows = 960;   // most query rows of one forward task; a multiple
                                                // of a strip's rows on every ISA
+inline constexpr int64_t kBf16KeyBlock = 256;  // kKeyBlock of the kernels for bf16
 
 // Queries [begin, end) of one head.
 struct ForwardTask {
@@ -135,6 +139,7 @@ struct ForwardTask {
 };
 // Returns the number of replaced scores.
 int64_t FusedForward(const HeadProblem& head, const ForwardTask& task);
+int64_t FusedForwardBf16(const HeadProblem& head, const ForwardTask& task);  // unit is not kNone
 
 // Decoding: so few queries that packing keys and values would cost more than it gives. They are
 // read where they lie, in splits at multiples of kDecodingKeys that may run side by side (Dao et
@@ -171,8 +176,9 @@ struct ProbeTask {
 };
 void FusedProbe(const HeadProblem& head, const ProbeTask& task);
 
-// Query rows of a strip on the ISA that runs.
+// Query rows of a strip on the ISA that runs, or of the unit.
 int64_t FusedStripRows();
+int64_t FusedBf16StripRows();
 
 // One query head of a group that shares a key/value head.
 struct BackwardHead {

@@ -71,13 +71,13 @@ inline HWY_NOINLINE float ScoreInPlace(const HeadProblem& head, const KeyBlock& 
   const int64_t there = std::min(last, block.count);
   int64_t j = first;
   for (; j + kTogether <= there; j += kTogether) {
-    DotKeys(head, scratch.query, block.begin + j, scratch.strip + j);
+    DotKeys(head, scratch.operands.query, block.begin + j, scratch.strip + j);
   }
-  for (; j < there; ++j) scratch.strip[j] = DotKey(head, scratch.query, block.begin + j);
+  for (; j < there; ++j) scratch.strip[j] = DotKey(head, scratch.operands.query, block.begin + j);
   std::fill(scratch.strip + there, scratch.strip + last, 0.0f);
 
   V largest = hn::Set(d, kNegativeInfinity);
-  StripScores strip{scratch.query, row, &largest, 0, nullptr, 0, 0, head.modifier.any()};
+  StripScores strip{row, &largest, 0, nullptr, 0, 0, head.modifier.any()};
   const int64_t full_begin =
       head.ChecksEveryScore() ? std::numeric_limits<int64_t>::max() : range.full_begin;
   for (j = first; j < last; j += kLanes) {
@@ -134,12 +134,12 @@ inline void ForwardQuery(const HeadProblem& head, const KeyBlock& block, int64_t
                          ForwardScratch& scratch) {
   const StripRange range = RangeOfStrip(head, row, 1, block.begin, block.count);
   if (range.empty()) return;
-  PackStripQueries<1>(head, row, 1, scratch);
+  scratch.operands.PackQueries<1>(head, row, 1);
   const float scale = head.scale * kLog2E;
   const float score = ScoreInPlace(head, block, range, row, scratch);
   const float largest = RaiseLargest(score * scale, row, scratch);
   float sum = 0;
-  ExponentiateStrip<1>(range, scale, &largest, scratch.strip, &sum);
+  ExponentiateStrip<1, StoreF32>(range, scale, &largest, scratch.strip, &sum);
   scratch.sum[row] += sum;
   if (head.drops) DropStrip<1>(head, block, range, row, scratch.strip);
   const int64_t first = range.first_vector * kLanes;
@@ -148,10 +148,8 @@ inline void ForwardQuery(const HeadProblem& head, const KeyBlock& block, int64_t
   if (AddValuesInPlace(head, block.begin + first, block.begin + last, scratch.strip + first, out)) {
     return;
   }
-  PackValues(head, block, scratch);
-  MultiplyRows<1, true>({scratch.strip + first, scratch.values + first * scratch.value_width,
-                         scratch.value_width, last - first, out, scratch.value_width,
-                         scratch.value_width, true});
+  scratch.operands.PackValues(head, block.begin, block.count);
+  scratch.operands.AddValues<1>(scratch.strip, first, last, true, out);
   AddNonFiniteValues(head, block, range, row, 1, scratch.strip, out, scratch.value_width);
 }
 
@@ -161,7 +159,7 @@ inline int64_t ForwardSplit(const HeadProblem& head, int64_t split, float* sums)
   ForwardScratch scratch(head, head.queries, kKeyBlock);
   StartRows(head.queries, scratch);
   for (int64_t begin = first_key; begin < last_key; begin += kKeyBlock) {
-    const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin), nullptr};
+    const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin)};
     for (int64_t row = 0; row < head.queries; ++row) ForwardQuery(head, block, row, scratch);
   }
   for (int64_t row = 0; row < head.queries; ++row) {

@@ -10,6 +10,11 @@
 #include "headlight/kernels/attention/blocks-inl.h"
 #include "headlight/kernels/attention/modifier-inl.h"
 #include "headlight/kernels/attention/relative-inl.h"
+#ifdef HEADLIGHT_ATTENTION_BF16
+#include "headlight/kernels/attention/bf16-forward-operands-inl.h"
+#else
+#include "headlight/kernels/attention/forward-operands-inl.h"
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace headlight {
@@ -20,14 +25,11 @@ namespace HWY_NAMESPACE {
 struct ForwardScratch {
   ForwardScratch(const HeadProblem& head, int64_t rows, int64_t block_keys)
       : value_width(RoundUp(head.value_dim, kLanes)) {
-    const int64_t keys_size = RoundUp(block_keys, kPanel) * head.head_dim;
-    const int64_t values_size = block_keys * value_width;
     const int64_t out_size = RoundUp(rows, kRows) * value_width;
     const int64_t row_size = RoundUp(RoundUp(rows, kRows) + 2 * kLanes, kLanes);
-    const int64_t query_size = kRows * kQueryStride;
     const int64_t strip_size = kRows * kStripStride;
     float* at =
-        WorkerScratch(keys_size + values_size + out_size + 2 * row_size + query_size +
+        WorkerScratch(ForwardOperands::Floats(head, block_keys) + out_size + 2 * row_size +
                       2 * strip_size + kRows * kDistanceStride +
                       PackedTable::Floats(head.relative_keys, head.head_dim, rows, block_keys) +
                       PackedTable::Floats(head.relative_values, head.value_dim, rows, block_keys));
@@ -36,13 +38,12 @@ struct ForwardScratch {
       at += floats;
       return taken;
     };
-    keys = take(keys_size);
-    values = take(values_size);
+    operands =
+        ForwardOperands::Place(head, block_keys, take(ForwardOperands::Floats(head, block_keys)));
     out = take(out_size);
     strip = take(strip_size);
     moved = take(strip_size);
     products = take(kRows * kDistanceStride);
-    query = take(query_size);
     largest = take(row_size);
     sum = take(row_size);
     key_table = PackedTable::Place(head.relative_keys, head.head_dim, rows, block_keys, &at);
@@ -50,14 +51,13 @@ struct ForwardScratch {
   }
 
   int64_t value_width;
-  float *keys, *values;  // the key block, packed
-  float* out;            // [rows, value_width], not yet divided by sum
+  ForwardOperands operands;  // the key block and a strip of queries, packed
+  float* out;                // [rows, value_width], not yet divided by sum
   float *largest, *sum;  // [rows]: largest score so far (times log2 e), sum of 2^(score - largest)
   float* strip;          // scores, then weights, of one strip
   float* moved;          // weights of one strip in distance order
   float* products;       // of one strip's queries with relative keys
   PackedTable key_table, value_table;
-  float* query;  // a strip of queries, where they cannot be read in place
   bool finite_values = true;
   int64_t replaced = 0;
 };
@@ -82,7 +82,6 @@ void ModifyScores(const HeadProblem& head, int64_t row, int64_t key, float* scor
 }
 
 struct StripScores {
-  const float* query;  // rows kQueryStride apart
   int64_t row;
   V* largest;  // of each row, lane by lane
   int64_t replaced;
@@ -107,35 +106,25 @@ HWY_INLINE void FinishScores(const HeadProblem& head, int64_t key, int64_t full_
     if (first < full_begin || first + kLanes > full_end) {
       ModifyScores<R>(head, strip.row, first, scores + v * kLanes, strip.replaced);
     }
-    for (int r = 0; r < R; ++r) {
-      strip.largest[r] =
-          hn::Max(hn::LoadU(d, scores + r * kStripStride + v * kLanes), strip.largest[r]);
+  }
+  for (int r = 0; r < R; ++r) {
+    V largest = strip.largest[r];
+    for (int v = 0; v < NV; ++v) {
+      largest = hn::Max(hn::LoadU(d, scores + r * kStripStride + v * kLanes), largest);
     }
+    strip.largest[r] = largest;
   }
 }
 
 // NV vectors of scores (unscaled) of a panel into the strip, and the running maximum of each row.
+// `vector` and `key`: of the first one, in the block and absolute.
 template <int R, int NV>
-HWY_INLINE void ScorePanel(const HeadProblem& head, const float* keys, int64_t key,
-                           int64_t full_begin, int64_t full_end, float* scores,
+HWY_INLINE void ScorePanel(const HeadProblem& head, const ForwardOperands& operands, int64_t vector,
+                           int64_t key, int64_t full_begin, int64_t full_end, float* scores,
                            StripScores& strip) {
-  constexpr int kTile = std::min(R, kTileRows);
   const bool modified = strip.products != nullptr || strip.modifies || key < full_begin ||
                         key + NV * kLanes > full_end;
-  for (int row = 0; row < R; row += kTile) {
-    V acc[kTile][NV];
-    ZeroTile(acc);
-    TileByRows<kQueryStride>(strip.query + row * kQueryStride, keys, kPanel, head.head_dim, acc);
-    StoreTile(acc, scores + row * kStripStride, kStripStride);
-    if (modified) continue;
-    HWY_UNROLL(8)
-    for (int r = 0; r < kTile; ++r) {
-      V largest = strip.largest[row + r];
-      HWY_UNROLL(8)
-      for (int v = 0; v < NV; ++v) largest = hn::Max(acc[r][v], largest);
-      strip.largest[row + r] = largest;
-    }
-  }
+  operands.Scores<R, NV>(head, vector, scores, modified ? nullptr : strip.largest);
   if (modified) FinishScores<R, NV>(head, key, full_begin, full_end, scores, strip);
 }
 
@@ -148,30 +137,31 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
   V most[R];
   for (int r = 0; r < R; ++r) most[r] = hn::Set(d, kNegativeInfinity);
   const int64_t first_key = block.begin + range.first_vector * kLanes;
-  StripScores strip{scratch.query, row, most, 0, nullptr, 0, first_key, head.modifier.any()};
+  StripScores strip{row, most, 0, nullptr, 0, first_key, head.modifier.any()};
   if (scratch.key_table.present()) {
     const int64_t keys = (range.last_vector - range.first_vector) * kLanes;
     strip.products = scratch.products;
     strip.place = DistanceProducts<R>(scratch.key_table, DistancesOf(row, R, first_key, keys),
-                                      scratch.query, scratch.products);
+                                      scratch.operands.query_rows(), scratch.products);
   }
+  const ForwardOperands& operands = scratch.operands;
   const bool all_modified = head.ChecksEveryScore();
   const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
   for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
     const int64_t key = block.begin + vector * kLanes;
-    const float* keys = block.keys + vector * kLanes * head.head_dim;
     float* scores = scratch.strip + vector * kLanes;
     const int64_t vectors = std::min<int64_t>(kTileVectors, range.last_vector - vector);
     if (vectors == kTileVectors) {
-      ScorePanel<R, kTileVectors>(head, keys, key, full_begin, range.full_end, scores, strip);
+      ScorePanel<R, kTileVectors>(head, operands, vector, key, full_begin, range.full_end, scores,
+                                  strip);
     } else if (vectors == 1) {
-      ScorePanel<R, 1>(head, keys, key, full_begin, range.full_end, scores, strip);
+      ScorePanel<R, 1>(head, operands, vector, key, full_begin, range.full_end, scores, strip);
     }
     if constexpr (kTileVectors > 2) {
       if (vectors == 2) {
-        ScorePanel<R, 2>(head, keys, key, full_begin, range.full_end, scores, strip);
+        ScorePanel<R, 2>(head, operands, vector, key, full_begin, range.full_end, scores, strip);
       } else if (vectors == 3) {
-        ScorePanel<R, 3>(head, keys, key, full_begin, range.full_end, scores, strip);
+        ScorePanel<R, 3>(head, operands, vector, key, full_begin, range.full_end, scores, strip);
       }
     }
   }
@@ -179,8 +169,9 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
   for (int r = 0; r < R; ++r) largest[r] = hn::GetLane(hn::MaxOfLanes(d, most[r]));
 }
 
-// Scores of the strip to 2^(score * scale - largest), in place; their sum of each row.
-template <int R>
+// Scores of the strip to 2^(score * scale - largest), in place, as Store stores them; their sum of
+// each row.
+template <int R, class Store>
 HWY_NOINLINE void ExponentiateStrip(const StripRange& range, float scale, const float* largest,
                                     float* strip, float* sums) {
   const D d;
@@ -191,18 +182,16 @@ HWY_NOINLINE void ExponentiateStrip(const StripRange& range, float scale, const 
     V sum0 = hn::Zero(d), sum1 = hn::Zero(d);
     int64_t vector = range.first_vector;
     for (; vector + 2 <= range.last_vector; vector += 2) {
-      float* at = scores + vector * kLanes;
+      const float* at = scores + vector * kLanes;
       const V p0 = Exp2(hn::MulSub(hn::LoadU(d, at), scale_vector, most));
       const V p1 = Exp2(hn::MulSub(hn::LoadU(d, at + kLanes), scale_vector, most));
-      hn::StoreU(p0, d, at);
-      hn::StoreU(p1, d, at + kLanes);
+      Store::Two(p0, p1, scores, vector * kLanes);
       sum0 = hn::Add(sum0, p0);
       sum1 = hn::Add(sum1, p1);
     }
     if (vector < range.last_vector) {
-      float* at = scores + vector * kLanes;
-      const V p0 = Exp2(hn::MulSub(hn::LoadU(d, at), scale_vector, most));
-      hn::StoreU(p0, d, at);
+      const V p0 = Exp2(hn::MulSub(hn::LoadU(d, scores + vector * kLanes), scale_vector, most));
+      Store::One(p0, scores, vector * kLanes);
       sum0 = hn::Add(sum0, p0);
     }
     sums[r] = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
@@ -241,16 +230,6 @@ inline void AddNonFiniteValues(const HeadProblem& head, const KeyBlock& block,
   }
 }
 
-// Queries [row, row + rows) to scratch.query, rows up to R zero.
-template <int R>
-void PackStripQueries(const HeadProblem& head, int64_t row, int64_t rows, ForwardScratch& scratch) {
-  const int64_t query_width = RoundUp(head.head_dim, kLanes);
-  PackRows(head.query, row, rows, head.head_dim, query_width, scratch.query, kQueryStride);
-  for (int64_t r = rows; r < R; ++r) {
-    std::fill_n(scratch.query + r * kQueryStride, query_width, 0.0f);
-  }
-}
-
 // Takes `score` (times log2 e) into the largest of row `at`; what was summed so far is then worth
 // less. Returns what weights are relative to.
 inline float RaiseLargest(float score, int64_t at, ForwardScratch& scratch) {
@@ -272,7 +251,7 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
   if (range.empty()) return;
   const int64_t rows = std::min<int64_t>(R, head.queries - row);
-  PackStripQueries<R>(head, row, rows, scratch);
+  scratch.operands.PackQueries<R>(head, row, rows);
   float largest[R], sums[R];
   ScoreStrip<R>(head, block, range, row, scratch, largest);
   const float scale = head.scale * kLog2E;
@@ -281,28 +260,28 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
     add |= scratch.largest[at + r] != kNegativeInfinity;
     largest[r] = RaiseLargest(largest[r] * scale, at + r, scratch);
   }
-  ExponentiateStrip<R>(range, scale, largest, scratch.strip, sums);
+  const bool kept = head.drops || !scratch.finite_values;  // somebody reads f32 weights
+  if (kept) {
+    ExponentiateStrip<R, StoreF32>(range, scale, largest, scratch.strip, sums);
+  } else {
+    ExponentiateStrip<R, StoreOperands>(range, scale, largest, scratch.strip, sums);
+  }
   for (int r = 0; r < R; ++r) scratch.sum[at + r] += sums[r];
   if (head.drops) DropStrip<R>(head, block, range, row, scratch.strip);
   float* out = scratch.out + at * scratch.value_width;
+  if (!scratch.finite_values) {
+    AddNonFiniteValues(head, block, range, row, R, scratch.strip, out, scratch.value_width);
+    add = true;
+  }
   const int64_t first_key = range.first_vector * kLanes;
-  const Product product{scratch.strip + first_key,
-                        scratch.values + first_key * scratch.value_width,
-                        scratch.value_width,
-                        std::min(range.last_vector * kLanes, block.count) - first_key,
-                        out,
-                        scratch.value_width,
-                        scratch.value_width,
-                        add};
-  MultiplyRows<R, true>(product);
+  if (kept) RoundStrip<R>(first_key, range.last_vector * kLanes, scratch.strip);
+  scratch.operands.AddValues<R>(scratch.strip, first_key,
+                                std::min(range.last_vector * kLanes, block.count), add, out);
   if (scratch.value_table.present()) {
     const int64_t keys = (range.last_vector - range.first_vector) * kLanes;
     MoveToDistances<R>(scratch.strip + first_key, keys, scratch.moved);
     AddTableRows<R>(scratch.value_table, DistancesOf(row, R, block.begin + first_key, keys),
                     scratch.moved, out);
-  }
-  if (!scratch.finite_values) {
-    AddNonFiniteValues(head, block, range, row, R, scratch.strip, out, scratch.value_width);
   }
 }
 
@@ -353,20 +332,12 @@ HWY_INLINE void ForStrips(int64_t rows, const Function& function) {
     const int64_t strip = StripRows(rows - at), there = std::min(strip, rows - at);
     if (strip == kRows) {
       function.template operator()<kRows>(at, there);
-    } else if (strip == kTileRows) {
-      function.template operator()<kTileRows>(at, there);
+    } else if (strip == kHalfRows) {
+      function.template operator()<kHalfRows>(at, there);
     } else {
-      function.template operator()<kTileRows / 2>(at, there);
+      function.template operator()<kFewRows>(at, there);
     }
     at += strip;
-  }
-}
-
-inline void PackValues(const HeadProblem& head, const KeyBlock& block, ForwardScratch& scratch) {
-  scratch.finite_values = PackRows(head.value, block.begin, block.count, head.value_dim,
-                                   scratch.value_width, scratch.values, scratch.value_width);
-  if (!scratch.finite_values) {
-    Sanitize(scratch.values, block.count, scratch.value_width, scratch.value_width);
   }
 }
 
@@ -374,9 +345,9 @@ inline void PackValues(const HeadProblem& head, const KeyBlock& block, ForwardSc
 inline void ForwardKeyBlock(const HeadProblem& head, const ForwardTask& task, int64_t begin,
                             int64_t count, bool finishes, ForwardScratch& scratch) {
   const int64_t rows = task.end - task.begin;
-  const KeyBlock block{begin, count, scratch.keys};
-  PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
-  PackValues(head, block, scratch);
+  const KeyBlock block{begin, count};
+  scratch.operands.PackKeys(head, begin, count);
+  scratch.finite_values = scratch.operands.PackValues(head, begin, count);
   if (scratch.key_table.present()) {
     scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
   }
@@ -396,7 +367,7 @@ inline int64_t ForwardBlocks(const HeadProblem& head, const ForwardTask& task) {
     ForwardTask part = task;
     part.begin = begin;
     part.end = end;
-    ForwardScratch scratch(head, end - begin, std::min(head.intervals.limit, kKeyBlock));
+    ForwardScratch scratch(head, end - begin, std::min(head.intervals.limit, kBlockKeys));
     StartRows(end - begin, scratch);
     const int64_t first_key = head.intervals.Begin(begin), last_key = head.intervals.End(end - 1);
     ForKeyParts(head.blocks, begin, head.intervals.limit, [&](int64_t key, int64_t count) {
@@ -416,16 +387,16 @@ inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
   if (head.blocks.present()) return ForwardBlocks(head, task);
   const int64_t first_key = head.intervals.Begin(task.begin);
   const int64_t last_key = head.intervals.End(task.end - 1);
-  const int64_t first_block = first_key / kKeyBlock * kKeyBlock;
-  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock));
+  const int64_t first_block = first_key / kBlockKeys * kBlockKeys;
+  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kBlockKeys));
   StartRows(rows, scratch);
-  // Blocks lie at multiples of kKeyBlock, whatever the mask skips.
+  // Blocks lie at multiples of kBlockKeys, whatever the mask skips.
   // At least one, so that rows without any key are finished too.
   const int64_t block_count =
-      std::max<int64_t>((last_key - first_block + kKeyBlock - 1) / kKeyBlock, 1);
+      std::max<int64_t>((last_key - first_block + kBlockKeys - 1) / kBlockKeys, 1);
   for (int64_t b = 0; b < block_count; ++b) {
-    const int64_t begin = first_block + b * kKeyBlock;
-    ForwardKeyBlock(head, task, begin, std::clamp<int64_t>(last_key - begin, 0, kKeyBlock),
+    const int64_t begin = first_block + b * kBlockKeys;
+    ForwardKeyBlock(head, task, begin, std::clamp<int64_t>(last_key - begin, 0, kBlockKeys),
                     b + 1 == block_count, scratch);
   }
   return scratch.replaced;

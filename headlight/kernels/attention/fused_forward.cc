@@ -58,6 +58,7 @@ HWY_EXPORT(Exp2OnTarget);
 HWY_EXPORT(RowsOnTarget);
 
 int64_t FusedForward(const HeadProblem& head, const ForwardTask& task) {
+  if (head.unit != Bf16Unit::kNone) return FusedForwardBf16(head, task);
   return HWY_DYNAMIC_DISPATCH(ForwardOnTarget)(head, task);
 }
 

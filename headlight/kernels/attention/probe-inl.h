@@ -117,7 +117,7 @@ void ProbeStrip(const HeadProblem& head, const ProbeTask& task, const KeyBlock& 
   const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
   if (range.empty()) return;
   const int64_t rows = std::min<int64_t>(R, head.queries - row);
-  PackStripQueries<R>(head, row, rows, scratch);
+  scratch.operands.PackQueries<R>(head, row, rows);
   float largest[R];
   ScoreStrip<R>(head, block, range, row, scratch, largest);
   const int64_t first = range.first_vector * kLanes;
@@ -145,8 +145,8 @@ void ProbeStrip(const HeadProblem& head, const ProbeTask& task, const KeyBlock& 
 inline void ProbeKeyBlock(const HeadProblem& head, const ProbeTask& task, int64_t begin,
                           int64_t count, ForwardScratch& scratch) {
   const int64_t rows = task.end - task.begin;
-  const KeyBlock block{begin, count, scratch.keys};
-  PackTransposed(head.key, begin, block.count, head.head_dim, scratch.keys);
+  const KeyBlock block{begin, count};
+  scratch.operands.PackKeys(head, begin, count);
   if (scratch.key_table.present()) {
     scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
   }

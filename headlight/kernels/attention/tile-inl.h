@@ -30,6 +30,15 @@ using V = hn::Vec<D>;
 using VU = hn::Vec<DU>;
 
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
+#ifdef HEADLIGHT_ATTENTION_BF16
+// bf16-operands-inl.h: a strip is two tiles of products high, and a block so long that the strip's
+// scores stay in L1. No product of f32 is left whose speed counts.
+constexpr int kTileRows = 4;
+constexpr int kTileVectors = 4;
+constexpr int kRows = 32;
+constexpr int kHalfRows = 16, kFewRows = 16;
+constexpr int64_t kBlockKeys = kBf16KeyBlock;
+#else
 // A register tile is kTileRows x kTileVectors: all but a few of the vector registers (16 of AVX2,
 // 32 of AVX-512 and NEON) hold sums.
 constexpr int kTileRows = 6;
@@ -40,10 +49,14 @@ constexpr int kTileVectors = 4;
 #endif
 // A strip of queries is two tiles high, so that a panel of keys is read from L1 the second time.
 constexpr int kRows = 2 * kTileRows;
+// Strips of the last queries are lower.
+constexpr int kHalfRows = kTileRows, kFewRows = kTileRows / 2;
+constexpr int64_t kBlockKeys = kKeyBlock;
+#endif
 constexpr int64_t kPanel = kTileVectors * kLanes;  // keys of a packed panel
 // Floats from row to row of a score strip: no power of two, so that a column of a strip does not
 // fall into one cache set; and room for zeros beside it (backward-inl.h).
-constexpr int64_t kStripStride = kKeyBlock + 16;
+constexpr int64_t kStripStride = kBlockKeys + 16;
 // The same of packed queries and output gradients.
 constexpr int64_t kMostWidth = 256;
 constexpr int64_t kQueryStride = kMostWidth + 16;
@@ -169,7 +182,7 @@ HWY_INLINE void ProductTile(const Product& p, int64_t row, int64_t column) {
 
 template <int R, bool kByRows>
 HWY_NOINLINE void MultiplyRows(const Product& p) {
-  constexpr int kTile = std::min(R, kTileRows);
+  constexpr int kTile = std::min(R, kTileRows), kHigh = std::min(R, 2 * kTileRows);
   int64_t column = 0;
   for (; column + kPanel <= p.columns; column += kPanel) {
     for (int row = 0; row < R; row += kTile) {
@@ -181,15 +194,19 @@ HWY_NOINLINE void MultiplyRows(const Product& p) {
     if (vectors == 3) {
       for (int row = 0; row < R; row += kTile) ProductTile<kTile, 3, kByRows>(p, row, column);
     }
-    if (vectors == 2) ProductTile<R, 2, kByRows>(p, 0, column);
+    if (vectors == 2) {
+      for (int row = 0; row < R; row += kHigh) ProductTile<kHigh, 2, kByRows>(p, row, column);
+    }
   }
-  if (vectors == 1) ProductTile<R, 1, kByRows>(p, 0, column);
+  if (vectors == 1) {
+    for (int row = 0; row < R; row += kHigh) ProductTile<kHigh, 1, kByRows>(p, row, column);
+  }
 }
 
 // Rows of the next strip when `left` rows are left: whole strips, then the least padding.
 inline int64_t StripRows(int64_t left) {
-  if (left > kTileRows + kTileRows / 2) return kRows;
-  return left > kTileRows / 2 ? kTileRows : kTileRows / 2;
+  if (left > kHalfRows + kFewRows % kHalfRows) return kRows;
+  return left > kFewRows ? kHalfRows : kFewRows;
 }
 
 // ---- packing ----
@@ -311,6 +328,19 @@ HWY_INLINE V Exp2(V x) {
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
   return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted))));
 }
+
+// ---- how a strip stores weights ----
+
+struct StoreF32 {
+  static HWY_INLINE void Two(V first, V second, float* row, int64_t key) {
+    const D d;
+    hn::StoreU(first, d, row + key);
+    hn::StoreU(second, d, row + key + kLanes);
+  }
+  static HWY_INLINE void One(V weight, float* row, int64_t key) {
+    hn::StoreU(weight, D(), row + key);
+  }
+};
 
 // ---- masks and dropout of a strip: rows [row, row + R), one vector of keys from `key` ----
 
@@ -461,10 +491,8 @@ inline StripRange RangeOfStrip(const HeadProblem& head, int64_t row, int64_t row
           head.intervals.End(row)};
 }
 
-// A key block, packed.
 struct KeyBlock {
   int64_t begin, count;
-  const float* keys;  // transposed panels
 };
 
 }  // namespace HWY_NAMESPACE
