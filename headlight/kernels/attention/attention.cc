@@ -12,6 +12,7 @@
 #include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/attention/attention_mask.h"
+#include "headlight/kernels/bf16_rounding.h"
 
 namespace headlight {
 namespace {
@@ -116,6 +117,14 @@ HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& in
   return made;
 }
 
+int64_t StripRowsOf(Bf16Unit unit) {
+  return unit == Bf16Unit::kNone ? FusedStripRows() : FusedBf16StripRows();
+}
+
+AttentionInputs Rounded(const AttentionInputs& inputs) {
+  return {RoundedToBf16(inputs.query), RoundedToBf16(inputs.key), RoundedToBf16(inputs.value)};
+}
+
 // Some heads of one sequence and some of its queries: a share of work for one worker.
 struct Share {
   int64_t sequence, first_head, last_head;
@@ -124,7 +133,7 @@ struct Share {
 };
 
 // Rows of a share: a head whole if it can be, but so that there are some shares for every worker.
-int64_t QueryRowsOfShares(const AttentionProblem& problem, int64_t queries) {
+int64_t QueryRowsOfShares(const AttentionProblem& problem, int64_t queries, Bf16Unit unit) {
   constexpr int64_t kFewest = 96;  // packing a key block should pay
   const int64_t wanted = 4 * NumThreads();
   const int64_t tasks = std::max<int64_t>(problem.batch() * problem.heads, 1);
@@ -136,7 +145,7 @@ int64_t QueryRowsOfShares(const AttentionProblem& problem, int64_t queries) {
     const int64_t block = problem.mask.blocks->query_block;
     return std::max<int64_t>(BlockCount(rows, block), 1) * block;
   }
-  const int64_t strip = FusedStripRows();
+  const int64_t strip = StripRowsOf(unit);
   return std::min(kForwardRows, std::max<int64_t>((rows + strip - 1) / strip * strip, strip));
 }
 
@@ -145,13 +154,14 @@ enum class Split { kHeads, kHeadsAndQueries };
 // Shares of at least about `kSmallShare` scores, so that handing them out costs nothing, the
 // largest first, so that the last ones to end are small. How work is grouped changes no result.
 std::vector<Share> SplitIntoShares(const AttentionProblem& problem, const PreparedMask& mask,
-                                   int64_t heads, Split split) {
+                                   int64_t heads, Split split, Bf16Unit unit) {
   constexpr int64_t kSmallShare = 16384;
   std::vector<Share> shares;
   for (int64_t s = 0; s < problem.batch(); ++s) {
     const SequenceRange range = RangeOf(problem, s);
-    const int64_t query_rows = split == Split::kHeads ? std::max<int64_t>(range.queries, 1)
-                                                      : QueryRowsOfShares(problem, range.queries);
+    const int64_t query_rows = split == Split::kHeads
+                                   ? std::max<int64_t>(range.queries, 1)
+                                   : QueryRowsOfShares(problem, range.queries, unit);
     for (int64_t query = 0; query < std::max<int64_t>(range.queries, 1); query += query_rows) {
       const int64_t last = std::min(query + query_rows, range.queries);
       const int64_t work = std::max<int64_t>(mask.KeptScores(s, query, last), 1);
@@ -251,38 +261,49 @@ class DecodingWork {
   Tensor sums_;
 };
 
-int64_t ForwardShare(const AttentionProblem& problem, const AttentionInputs& inputs,
-                     const PreparedMask& mask, const Share& share, AttentionOutputs& outputs,
-                     Tensor& lse) {
-  const SequenceRange range = RangeOf(problem, share.sequence);
+struct ForwardOperands {
+  const AttentionProblem& problem;
+  const AttentionInputs& inputs;
+  const PreparedMask& mask;
+  Bf16Unit unit;
+  AttentionOutputs& outputs;
+  Tensor& lse;
+};
+
+int64_t ForwardShare(const ForwardOperands& in, const Share& share) {
+  const SequenceRange range = RangeOf(in.problem, share.sequence);
   int64_t replaced = 0;
   for (int64_t head = share.first_head; head < share.last_head; ++head) {
+    HeadProblem made = ProblemOf(in.problem, in.inputs, in.mask, share.sequence, head);
+    made.unit = in.unit;
     ForwardTask task;
     task.begin = share.first_query;
     task.end = share.last_query;
-    task.out = QueryRows(outputs.out, range, head);
-    if (!lse.empty()) task.lse = LseOf(lse, range.query_begin, head);
-    replaced += FusedForward(ProblemOf(problem, inputs, mask, share.sequence, head), task);
+    task.out = QueryRows(in.outputs.out, range, head);
+    if (!in.lse.empty()) task.lse = LseOf(in.lse, range.query_begin, head);
+    replaced += FusedForward(made, task);
   }
   return replaced;
 }
 
-void ForwardFused(const AttentionProblem& problem, const AttentionInputs& inputs,
-                  const PreparedMask& mask, AttentionOutputs& outputs, Tensor& lse) {
-  const DecodingWork decoding(problem, inputs, mask);
+void ForwardFused(const ForwardOperands& in, bool rounds) {
+  const DecodingWork decoding(in.problem, in.inputs, in.mask);
   std::vector<Share> shares =
-      SplitIntoShares(problem, mask, problem.heads, Split::kHeadsAndQueries);
+      SplitIntoShares(in.problem, in.mask, in.problem.heads, Split::kHeadsAndQueries, in.unit);
   std::erase_if(shares, [&](const Share& share) { return decoding.Has(share.sequence); });
   const auto whole = static_cast<int64_t>(shares.size());
+  const AttentionInputs rounded = rounds && whole > 0 ? Rounded(in.inputs) : AttentionInputs{};
+  const ForwardOperands operands{
+      in.problem, rounds ? rounded : in.inputs, in.mask, in.unit, in.outputs, in.lse};
   std::vector<int64_t> replaced(static_cast<size_t>(whole + decoding.shares()), 0);
   ParallelFor(static_cast<int64_t>(replaced.size()), [&](int64_t number, int) {
     const auto at = static_cast<size_t>(number);
-    replaced[at] = number < whole ? ForwardShare(problem, inputs, mask, shares[at], outputs, lse)
-                                  : decoding.RunShare(number - whole);
+    replaced[at] =
+        number < whole ? ForwardShare(operands, shares[at]) : decoding.RunShare(number - whole);
   });
   ParallelFor(decoding.merges(),
-              [&](int64_t number, int) { decoding.Merge(number, outputs, lse); });
-  for (int64_t count : replaced) outputs.replaced_scores += count;
+              [&](int64_t number, int) { decoding.Merge(number, in.outputs, in.lse); });
+  for (int64_t count : replaced) in.outputs.replaced_scores += count;
 }
 
 // One head of one sequence that somebody looks at.
@@ -419,6 +440,7 @@ struct BackwardOperands {
   const AttentionOutputs& outputs;
   const Tensor& out_gradient;
   AttentionGradients& gradients;
+  Bf16Unit unit;
 };
 
 void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_begin,
@@ -439,6 +461,7 @@ void BackwardShare(const BackwardOperands& in, const Share& share, int64_t wave_
           tables.Of(in.gradients.relative_keys, in_wave, head),
           tables.Of(in.gradients.relative_values, in_wave, head),
           ScoresOf<MutableMatrix>(in.gradients.bias, share.sequence, head)};
+      heads[static_cast<size_t>(h)].problem.unit = in.unit;
     }
     FusedBackward({heads.data(), group, KeyRows(in.gradients.key, range, kv_head),
                    KeyRows(in.gradients.value, range, kv_head)});
@@ -450,7 +473,7 @@ void BackwardFused(const BackwardOperands& in) {
   TableGradients tables(in.problem, in.gradients);
   const int64_t batch = in.problem.batch(), wave = tables.WaveOf(batch);
   const std::vector<Share> shares =
-      SplitIntoShares(in.problem, in.mask, in.problem.kv_heads, Split::kHeads);
+      SplitIntoShares(in.problem, in.mask, in.problem.kv_heads, Split::kHeads, in.unit);
   for (int64_t begin = 0; begin < batch; begin += wave) {
     std::vector<Share> now;
     std::copy_if(shares.begin(), shares.end(), std::back_inserter(now), [&](const Share& share) {
@@ -475,6 +498,7 @@ double GateGradient(const BackwardOperands& in, int64_t sequence, int64_t head) 
   if (gate == 0) {
     HeadProblem open = ProblemOf(in.problem, in.inputs, in.mask, sequence, head);
     open.gate = 1;
+    open.unit = in.unit;
     open.intervals = in.mask.IntervalsOf(sequence);
     computed =
         Tensor::Uninitialized({range.queries, value_dim}, DType::kF32, MemoryTag::kWorkspace);
@@ -518,8 +542,17 @@ void AddGateGradients(const BackwardOperands& in) {
 
 }  // namespace
 
-void AttentionForward(const AttentionProblem& problem, const AttentionInputs& inputs,
-                      AttentionOutputs& outputs) {
+namespace attention {
+
+ProductPlan PlanProducts(const AttentionProblem& problem, Bf16Unit unit) {
+  if (problem.precision == Precision::kF32) return {};
+  const RelativePositions& relative = problem.relative;
+  if (unit != Bf16Unit::kNone && relative.keys.empty() && relative.values.empty()) return {unit};
+  return {Bf16Unit::kNone, true};
+}
+
+void ForwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const AttentionInputs& inputs,
+                   AttentionOutputs& outputs) {
   SelectedIsa();  // before the first dispatch
   CheckInputs(problem, inputs);
   if (!FusedRefusal(problem).empty()) return AttentionForwardReference(problem, inputs, outputs);
@@ -530,13 +563,14 @@ void AttentionForward(const AttentionProblem& problem, const AttentionInputs& in
     lse = Tensor::Uninitialized(LseShape(problem), DType::kF32, MemoryTag::kWorkspace);
   }
   const PreparedMask mask(problem, PreparedMask::For::kForward);
-  ForwardFused(problem, inputs, mask, outputs, lse);
+  const ProductPlan plan = PlanProducts(problem, unit);
+  ForwardFused({problem, inputs, mask, plan.unit, outputs, lse}, plan.rounds);
   if (probed) ProbeFused(problem, inputs, mask, outputs, lse);
 }
 
-void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& inputs,
-                       const AttentionOutputs& outputs, const Tensor& out_gradient,
-                       AttentionGradients& gradients) {
+void BackwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const AttentionInputs& inputs,
+                    const AttentionOutputs& outputs, const Tensor& out_gradient,
+                    AttentionGradients& gradients) {
   SelectedIsa();
   CheckInputs(problem, inputs);
   CheckTokens(problem, "out", outputs.out, OutShape(problem), problem.query_offsets);
@@ -546,9 +580,31 @@ void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& i
   }
   CheckGradients(problem, out_gradient, gradients);
   const PreparedMask mask(problem, PreparedMask::For::kBackward);
-  const BackwardOperands operands{problem, inputs, mask, outputs, out_gradient, gradients};
+  const ProductPlan plan = PlanProducts(problem, unit);
+  const AttentionInputs rounded = plan.rounds ? Rounded(inputs) : AttentionInputs{};
+  const Tensor rounded_gradient = plan.rounds ? RoundedToBf16(out_gradient) : Tensor();
+  const BackwardOperands operands{problem,
+                                  plan.rounds ? rounded : inputs,
+                                  mask,
+                                  outputs,
+                                  plan.rounds ? rounded_gradient : out_gradient,
+                                  gradients,
+                                  plan.unit};
   BackwardFused(operands);
   if (!gradients.gates.empty()) AddGateGradients(operands);
+}
+
+}  // namespace attention
+
+void AttentionForward(const AttentionProblem& problem, const AttentionInputs& inputs,
+                      AttentionOutputs& outputs) {
+  ForwardOnUnit(SelectedBf16Unit(), problem, inputs, outputs);
+}
+
+void AttentionBackward(const AttentionProblem& problem, const AttentionInputs& inputs,
+                       const AttentionOutputs& outputs, const Tensor& out_gradient,
+                       AttentionGradients& gradients) {
+  BackwardOnUnit(SelectedBf16Unit(), problem, inputs, outputs, out_gradient, gradients);
 }
 
 }  // namespace headlight

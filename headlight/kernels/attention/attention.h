@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "headlight/kernels/precision.h"
 #include "headlight/tensor/tensor.h"
 
 namespace headlight {
@@ -117,7 +118,12 @@ struct AttentionProblem {
   int64_t kv_heads = 1;  // divides heads; head h reads key/value head h / (heads / kv_heads)
   int64_t head_dim = 0;
   int64_t value_dim = 0;
-  DType dtype = DType::kF32;    // of every tensor; f32 or f64
+  DType dtype = DType::kF32;  // of every tensor; f32 or f64
+  // kBF16, for f32 alone: the operands of every product of the fused kernels (queries, keys,
+  // values, weights, gradients) are rounded to bf16, what is finite stays finite, and sums and
+  // softmax are f32. Products of at most four queries (decoding) and of weights and statistics stay
+  // f32, and so does what runs the reference.
+  Precision precision = Precision::kF32;
   std::optional<double> scale;  // 1 / sqrt(head_dim) unless given; finite
   // score = softcap * tanh(score / softcap); none unless given; positive and finite.
   std::optional<double> softcap;
@@ -230,7 +236,9 @@ void AttentionBackwardReference(const AttentionProblem& problem, const Attention
 
 // Which kernel runs, and why each better one does not.
 struct AttentionPlan {
-  std::string kernel;                  // "fused f32 avx512[, decoding]", "reference f64"
+  // "fused f32 avx512[, decoding]", "fused bf16 amx", "fused f32 avx2, operands rounded to bf16",
+  // "reference f64".
+  std::string kernel;
   int64_t query_rows = 0;              // rows of a register tile
   int64_t query_block = 0;             // rows of a block of the backward pass
   int64_t key_block = 0;               // keys between two rescalings of the online softmax, or of a

@@ -226,6 +226,9 @@ void CheckAttentionProblem(const AttentionProblem& problem) {
     throw Error(ErrorKind::kShape, "attention: dtype must be f32 or f64, found {}",
                 DTypeName(problem.dtype));
   }
+  if (problem.precision == Precision::kBF16 && problem.dtype == DType::kF64) {
+    throw Error(ErrorKind::kUsage, "attention: precision bf16 needs dtype f32, found f64");
+  }
   if (!std::isfinite(problem.EffectiveScale())) {
     throw Error(ErrorKind::kUsage, "attention: scale must be finite, found {}",
                 problem.EffectiveScale());

@@ -197,6 +197,7 @@ struct BackwardTask {
   MutableMatrix key_gradient, value_gradient;
 };
 void FusedBackward(const BackwardTask& task);
+void FusedBackwardBf16(const BackwardTask& task);  // the heads' unit is not kNone
 
 // 2^x by the polynomial of the kernels, for its test.
 void FusedExp2(const float* x, float* y, int64_t count);

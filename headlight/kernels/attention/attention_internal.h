@@ -2,6 +2,7 @@
 // attention.h.
 #pragma once
 
+#include "headlight/base/cpu.h"
 #include "headlight/kernels/attention/attention.h"
 
 namespace headlight::attention {
@@ -45,6 +46,22 @@ uint32_t DropoutKeptBits(const DropoutStream& stream, int64_t query_block, int64
 
 // Why the fused kernels do not run; empty when they do.
 std::string FusedRefusal(const AttentionProblem& problem);
+
+// How the fused kernels multiply where `unit` is what multiplies bf16.
+struct ProductPlan {
+  Bf16Unit unit = Bf16Unit::kNone;  // kNone: f32 products
+  bool rounds = false;              // of copies of the operands that are rounded to bf16
+};
+ProductPlan PlanProducts(const AttentionProblem& problem, Bf16Unit unit);
+
+// AttentionForward, AttentionBackward and PlanAttention where `unit`, which the machine has, is
+// what multiplies bf16. For tests of each unit.
+void ForwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const AttentionInputs& inputs,
+                   AttentionOutputs& outputs);
+void BackwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const AttentionInputs& inputs,
+                    const AttentionOutputs& outputs, const Tensor& out_gradient,
+                    AttentionGradients& gradients);
+AttentionPlan PlanOnUnit(Bf16Unit unit, const AttentionProblem& problem);
 
 // All throw kShape or kUsage.
 void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,

@@ -87,28 +87,51 @@ std::string AttentionPlan::ToString() const {
   return text;
 }
 
-AttentionPlan PlanAttention(const AttentionProblem& problem) {
+namespace attention {
+
+AttentionPlan PlanOnUnit(Bf16Unit unit, const AttentionProblem& problem) {
   CheckAttentionProblem(problem);
   const Isa isa = SelectedIsa();
   AttentionPlan plan;
   plan.modifiers = ModifiersOf(problem);
-  const std::string refusal = attention::FusedRefusal(problem);
-  if (refusal.empty()) {
-    plan.kernel = fmt::format("fused f32 {}", IsaName(isa));
-    plan.query_rows = attention::FusedStripRows();
-    plan.query_block = attention::kForwardRows;
-    plan.key_block = attention::kKeyBlock;
-    if (AllDecode(problem)) {
-      plan.kernel += ", decoding";
-      plan.query_rows = 1;
-      plan.query_block = attention::kDecodingQueries;
-      plan.key_block = attention::kDecodingKeys;
-    }
-  } else {
+  const std::string refusal = FusedRefusal(problem);
+  if (!refusal.empty()) {
     plan.kernel = fmt::format("reference {}", DTypeName(problem.dtype));
     plan.refusals.push_back("fused f32: " + refusal);
+    return plan;
+  }
+  const ProductPlan products = PlanProducts(problem, unit);
+  if (AllDecode(problem)) {
+    plan.kernel = fmt::format("fused f32 {}, decoding", IsaName(isa));
+    plan.query_rows = 1;
+    plan.query_block = kDecodingQueries;
+    plan.key_block = kDecodingKeys;
+    return plan;
+  }
+  plan.query_block = kForwardRows;
+  if (products.unit != Bf16Unit::kNone) {
+    plan.kernel = fmt::format("fused bf16 {}", Bf16UnitName(products.unit));
+    plan.query_rows = FusedBf16StripRows();
+    plan.key_block = kBf16KeyBlock;
+    return plan;
+  }
+  plan.kernel = fmt::format("fused f32 {}{}", IsaName(isa),
+                            products.rounds ? ", operands rounded to bf16" : "");
+  plan.query_rows = FusedStripRows();
+  plan.key_block = kKeyBlock;
+  if (products.rounds) {
+    plan.refusals.push_back(
+        unit == Bf16Unit::kNone
+            ? "fused bf16: the machine multiplies no bf16"
+            : fmt::format("fused bf16 {}: tables of relative positions", Bf16UnitName(unit)));
   }
   return plan;
+}
+
+}  // namespace attention
+
+AttentionPlan PlanAttention(const AttentionProblem& problem) {
+  return attention::PlanOnUnit(SelectedBf16Unit(), problem);
 }
 
 }  // namespace headlight

@@ -21,44 +21,36 @@
 #include "headlight/kernels/attention/blocks-inl.h"
 #include "headlight/kernels/attention/modifier-inl.h"
 #include "headlight/kernels/attention/relative-inl.h"
+#ifdef HEADLIGHT_ATTENTION_BF16
+#include "headlight/kernels/attention/bf16-backward-operands-inl.h"
+#else
+#include "headlight/kernels/attention/backward-operands-inl.h"
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace headlight {
 namespace attention {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kQueryBlock = 4 * kRows;
-
 struct BackwardScratch {
   BackwardScratch(const HeadProblem& head, int64_t block_keys)
       : head_width(RoundUp(head.head_dim, kLanes)), value_width(RoundUp(head.value_dim, kLanes)) {
-    const int64_t panel_keys = RoundUp(block_keys, kPanel);
-    const int64_t gradient_keys = panel_keys + kRows;
-    const int64_t sizes[] = {panel_keys * head.head_dim,
-                             panel_keys * head.value_dim,
-                             block_keys * head_width,
-                             gradient_keys * head_width,
-                             gradient_keys * value_width,
+    const int64_t sizes[] = {kQueryBlock * kQueryStride,
                              kQueryBlock * kQueryStride,
-                             kQueryBlock * kQueryStride,
-                             kQueryBlock * kStripStride,
-                             kQueryBlock * kStripStride,
+                             BackwardOperands::kRowsHeld * kStripStride,
+                             BackwardOperands::kRowsHeld * kStripStride,
                              kRows * head_width,
                              kQueryBlock,
                              kQueryBlock};
-    float** const parts[] = {&keys_transposed,
-                             &values_transposed,
-                             &keys,
-                             &key_gradient,
-                             &value_gradient,
-                             &query,
-                             &out_gradient,
-                             &weights,
-                             &score_gradients,
+    float** const parts[] = {&rows.query,
+                             &rows.out_gradient,
+                             &rows.weights,
+                             &rows.score_gradients,
                              &query_gradient,
                              &lse,
                              &mean};
-    int64_t total = 0;
+    const int64_t operand_floats = BackwardOperands::Floats(head, block_keys);
+    int64_t total = operand_floats;
     for (int64_t size : sizes) total += RoundUp(size, 16);
     const int64_t table_keys = block_keys, queries = kQueryBlock;
     const bool relative =
@@ -73,6 +65,8 @@ struct BackwardScratch {
     total += PackedTable::Floats(head.relative_keys, head.head_dim, queries, table_keys) +
              PackedTable::Floats(head.relative_values, head.value_dim, queries, table_keys);
     float* at = WorkerScratch(total);
+    operands = BackwardOperands::Place(head, block_keys, at);
+    at += operand_floats;
     for (size_t i = 0; i < std::size(sizes); ++i) {
       *parts[i] = at;
       at += RoundUp(sizes[i], 16);
@@ -87,11 +81,8 @@ struct BackwardScratch {
   }
 
   int64_t head_width, value_width;
-  // Of the key block: transposed panels, rows, and sums of the gradients.
-  float *keys_transposed, *values_transposed, *keys, *key_gradient, *value_gradient;
-  // Of the query block: rows kQueryStride apart; weights (times dropout factors) and score
-  // gradients, kStripStride apart.
-  float *query, *out_gradient, *weights, *score_gradients;
+  BackwardOperands operands;  // the key block, and sums of its gradients
+  QueryRows rows;
   float* query_gradient;  // of a strip
   float *lse, *mean;      // of the query block: lse times log2 e, and D
   // Relative positions: tables of the query and key block; products of a strip; a strip in distance
@@ -177,18 +168,6 @@ HWY_NOINLINE void ModifiedWeightsAndGradients(const HeadProblem& head, int64_t r
   }
 }
 
-// scores[r][0..NV vectors) of R rows against a packed panel.
-template <int R, int NV>
-HWY_INLINE void PanelProduct(const float* rows, const float* panel, int64_t dim, float* scores) {
-  constexpr int kTile = std::min(R, kTileRows);
-  for (int row = 0; row < R; row += kTile) {
-    V acc[kTile][NV];
-    ZeroTile(acc);
-    TileByRows<kQueryStride>(rows + row * kQueryStride, panel, kPanel, dim, acc);
-    StoreTile(acc, scores + row * kStripStride, kStripStride);
-  }
-}
-
 // One panel (NV vectors of keys) of a strip: P and dS. Keys [full_begin, full_end) are kept by
 // every row.
 struct BackwardPanels {
@@ -234,17 +213,41 @@ HWY_NOINLINE void ModifiedPanelWeights(const HeadProblem& head, const BackwardPa
   UnmodifyGradients(head, panel, slopes, strip.bias_gradient, gradients);
 }
 
+// In the sums over queries output gradients count as 0 where one is not finite: adds what those
+// give to the values of a panel that their rows keep, so that they reach no other.
+inline HWY_NOINLINE void AddNonFiniteGradients(const BackwardHead& task, const PanelPlace& panel,
+                                               int64_t in_block_key, const float* weights,
+                                               const BackwardScratch& scratch) {
+  const HeadProblem& head = task.problem;
+  const int64_t keys = std::min(panel.vectors * kLanes, head.keys - panel.key);
+  for (int64_t r = 0; r < panel.rows; ++r) {
+    const int64_t i = panel.row + r;
+    for (int64_t c = 0; c < head.value_dim; ++c) {
+      const float gradient = head.gate * task.out_gradient.at(i, c);
+      if (std::isfinite(gradient)) continue;
+      for (int64_t j = 0; j < keys; ++j) {
+        const int64_t key = panel.key + j;
+        if (!head.Keeps(i, key) || head.Drops(i, key)) continue;
+        const float added = weights[r * kStripStride + j] * gradient;
+        scratch.operands.AddToValueGradient(in_block_key + j, c, added);
+        if (task.relative_value_gradient.data != nullptr) {
+          const int64_t distance = key - i - scratch.value_table.origin;
+          scratch.value_table_sums[distance * scratch.value_width + c] += added;
+        }
+      }
+    }
+  }
+}
+
 template <int R, int NV>
-HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& scratch,
+HWY_INLINE void BackwardPanel(const BackwardHead& task, const BackwardScratch& scratch,
                               const BackwardPanels& strip, int64_t key, int64_t first_key) {
+  const HeadProblem& head = task.problem;
+  const BackwardOperands& operands = scratch.operands;
   const int64_t in_block = strip.in_block;
-  float* weights = scratch.weights + in_block * kStripStride + first_key;
-  float* gradients = scratch.score_gradients + in_block * kStripStride + first_key;
-  PanelProduct<R, NV>(scratch.query + in_block * kQueryStride,
-                      scratch.keys_transposed + first_key * head.head_dim, head.head_dim, weights);
-  PanelProduct<R, NV>(scratch.out_gradient + in_block * kQueryStride,
-                      scratch.values_transposed + first_key * head.value_dim, head.value_dim,
-                      gradients);
+  const int64_t place = BackwardOperands::PanelPlace(in_block, first_key);
+  float *weights = scratch.rows.weights + place, *gradients = scratch.rows.score_gradients + place;
+  operands.PanelProducts<R, NV>(head, scratch.rows, in_block, first_key, weights, gradients);
   if (scratch.key_table.present()) {
     AddProducts<R>(scratch.key_products, strip.key_place + first_key - strip.strip_begin, NV,
                    weights);
@@ -255,45 +258,15 @@ HWY_INLINE void BackwardPanel(const HeadProblem& head, const BackwardScratch& sc
   }
   const float *lse = scratch.lse + in_block, *mean = scratch.mean + in_block;
   if (head.modifier.any()) {
-    return ModifiedPanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
+    ModifiedPanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
+  } else {
+    PanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
   }
-  PanelWeights<R, NV>(head, strip, key, lse, mean, weights, gradients);
-}
-
-// Tiles of kRows keys may reach past what a strip covers, on both sides: zeros there.
-inline void ZeroBesideStrip(const BackwardScratch& scratch, int64_t in_block, int64_t rows,
-                            const StripRange& range) {
-  const int64_t first = range.first_vector * kLanes, last = range.last_vector * kLanes;
-  const int64_t before = std::max<int64_t>(first - kRows, 0);
-  for (int64_t r = in_block; r < in_block + rows; ++r) {
-    for (float* strip :
-         {scratch.weights + r * kStripStride, scratch.score_gradients + r * kStripStride}) {
-      std::fill(strip + before, strip + first, 0.0f);
-      std::fill(strip + last, strip + last + kRows, 0.0f);
-    }
+  const int64_t rows = std::min<int64_t>(R, head.queries - strip.row);
+  if (!scratch.finite_out_gradient) {
+    AddNonFiniteGradients(task, {strip.row, key, rows, NV}, first_key, weights, scratch);
   }
-}
-
-// gradient rows = scale * sums (+ what is there).
-inline void WriteGradient(const float* sums, int64_t width, int64_t rows, int64_t dim, float scale,
-                          bool add, MutableMatrix to, int64_t first_row) {
-  const D d;
-  const V factor = hn::Set(d, scale);
-  for (int64_t i = 0; i < rows; ++i, sums += width) {
-    float* row = to.row(first_row + i);
-    int64_t c = 0;
-    if (to.column_stride == 1) {
-      for (; c + kLanes <= dim; c += kLanes) {
-        const V value = hn::Mul(hn::LoadU(d, sums + c), factor);
-        hn::StoreU(add ? hn::Add(hn::LoadU(d, row + c), value) : value, d, row + c);
-      }
-    }
-    for (; c < dim; ++c) {
-      float& at = row[c * to.column_stride];
-      const float value = sums[c] * scale;
-      at = add ? at + value : value;
-    }
-  }
+  operands.TakePanel<R, NV>(in_block, rows, first_key, weights, gradients);
 }
 
 // Whether dQ is written, not added to. With a block list it begins as 0, and all blocks add.
@@ -331,42 +304,37 @@ HWY_NOINLINE StripRange BackwardStrip(const BackwardHead& task, const KeyBlock& 
   const StripDistances distances = DistancesOf(row, R, block.begin + first_key, keys);
   if (scratch.key_table.present()) {
     strip.key_place =
-        DistanceProducts<R>(scratch.key_table, distances, scratch.query + in_block * kQueryStride,
-                            scratch.key_products);
+        DistanceProducts<R>(scratch.key_table, distances,
+                            scratch.rows.query + in_block * kQueryStride, scratch.key_products);
   }
   if (scratch.value_table.present()) {
-    strip.value_place =
-        DistanceProducts<R>(scratch.value_table, distances,
-                            scratch.out_gradient + in_block * kQueryStride, scratch.value_products);
+    strip.value_place = DistanceProducts<R>(scratch.value_table, distances,
+                                            scratch.rows.out_gradient + in_block * kQueryStride,
+                                            scratch.value_products);
   }
   for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
     const int64_t first = vector * kLanes, key = block.begin + first;
     const int64_t vectors = std::min<int64_t>(kTileVectors, range.last_vector - vector);
     if (vectors == kTileVectors) {
-      BackwardPanel<R, kTileVectors>(head, scratch, strip, key, first);
+      BackwardPanel<R, kTileVectors>(task, scratch, strip, key, first);
     } else if (vectors == 1) {
-      BackwardPanel<R, 1>(head, scratch, strip, key, first);
+      BackwardPanel<R, 1>(task, scratch, strip, key, first);
     }
     if constexpr (kTileVectors > 2) {
       if (vectors == 2) {
-        BackwardPanel<R, 2>(head, scratch, strip, key, first);
+        BackwardPanel<R, 2>(task, scratch, strip, key, first);
       } else if (vectors == 3) {
-        BackwardPanel<R, 3>(head, scratch, strip, key, first);
+        BackwardPanel<R, 3>(task, scratch, strip, key, first);
       }
     }
   }
-  ZeroBesideStrip(scratch, in_block, R, range);
-  const Product product{scratch.score_gradients + in_block * kStripStride + first_key,
-                        scratch.keys + first_key * scratch.head_width,
-                        scratch.head_width,
-                        std::min(range.last_vector * kLanes, block.count) - first_key,
-                        scratch.query_gradient,
-                        scratch.head_width,
-                        scratch.head_width,
-                        false};
-  MultiplyRows<R, true>(product);
+  scratch.operands.QueryGradient<R>(scratch.rows, in_block, first_key,
+                                    std::min(range.last_vector * kLanes, block.count),
+                                    scratch.query_gradient);
   if (scratch.key_table.present()) {
-    MoveToDistances<R>(product.a, keys, scratch.moved);
+    MoveToDistances<R>(
+        scratch.rows.score_gradients + BackwardOperands::PanelPlace(in_block, first_key), keys,
+        scratch.moved);
     AddTableRows<R>(scratch.key_table, distances, scratch.moved, scratch.query_gradient);
   }
   WriteGradient(scratch.query_gradient, scratch.head_width, rows, head.head_dim, head.scale,
@@ -390,14 +358,14 @@ inline void PackQueries(const BackwardHead& task, int64_t begin, int64_t rows, i
   const D d;
   const HeadProblem& head = task.problem;
   const int64_t head_width = scratch.head_width, value_width = scratch.value_width;
-  scratch.finite_query =
-      PackRows(head.query, begin, rows, head.head_dim, head_width, scratch.query, kQueryStride);
+  scratch.finite_query = PackRows(head.query, begin, rows, head.head_dim, head_width,
+                                  scratch.rows.query, kQueryStride);
   scratch.finite_out_gradient = PackRows(task.out_gradient, begin, rows, head.value_dim,
-                                         value_width, scratch.out_gradient, kQueryStride);
+                                         value_width, scratch.rows.out_gradient, kQueryStride);
   for (int64_t i = 0; i < rows; ++i) {
     const float lse = task.lse[begin + i];
     scratch.lse[i] = lse == kNegativeInfinity ? 0 : lse * kLog2E;
-    const float* gradient = scratch.out_gradient + i * kQueryStride;
+    const float* gradient = scratch.rows.out_gradient + i * kQueryStride;
     V sum = hn::Zero(d);
     int64_t c = 0;
     if (task.out.column_stride == 1) {
@@ -410,80 +378,13 @@ inline void PackQueries(const BackwardHead& task, int64_t begin, int64_t rows, i
     for (; c < head.value_dim; ++c) mean += gradient[c] * task.out.at(begin + i, c);
     scratch.mean[i] = mean;
   }
-  if (head.gate != 1) ScaleRows(head.gate, rows, value_width, scratch.out_gradient);
+  if (head.gate != 1) ScaleRows(head.gate, rows, value_width, scratch.rows.out_gradient);
   for (int64_t i = rows; i < padded; ++i) {
-    std::fill_n(scratch.query + i * kQueryStride, head_width, 0.0f);
-    std::fill_n(scratch.out_gradient + i * kQueryStride, value_width, 0.0f);
+    std::fill_n(scratch.rows.query + i * kQueryStride, head_width, 0.0f);
+    std::fill_n(scratch.rows.out_gradient + i * kQueryStride, value_width, 0.0f);
   }
   std::fill(scratch.lse + rows, scratch.lse + padded, 0.0f);
   std::fill(scratch.mean + rows, scratch.mean + padded, 0.0f);
-}
-
-// The packed output gradients hold 0 where one is not finite: adds what those give to the values
-// that their rows keep, so that they reach no other.
-inline void AddNonFiniteGradients(const BackwardHead& task, const KeyBlock& block, int64_t begin,
-                                  int64_t rows, const BackwardScratch& scratch) {
-  const HeadProblem& head = task.problem;
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t c = 0; c < head.value_dim; ++c) {
-      const float gradient = head.gate * task.out_gradient.at(begin + i, c);
-      if (std::isfinite(gradient)) continue;
-      for (int64_t j = 0; j < block.count; ++j) {
-        const int64_t key = block.begin + j;
-        if (!head.Keeps(begin + i, key) || head.Drops(begin + i, key)) continue;
-        const float added = scratch.weights[i * kStripStride + j] * gradient;
-        scratch.value_gradient[j * scratch.value_width + c] += added;
-        if (task.relative_value_gradient.data != nullptr) {
-          const int64_t distance = key - (begin + i) - scratch.value_table.origin;
-          scratch.value_table_sums[distance * scratch.value_width + c] += added;
-        }
-      }
-    }
-  }
-}
-
-// The strips of a query block.
-struct Strips {
-  static constexpr int64_t kMost = kQueryBlock / kRows + 2;
-  StripRange ranges[kMost];
-  int64_t first_row[kMost + 1];  // in the block; after the last one, the number of rows
-  int64_t count = 0;
-};
-
-// dK and dV of the key block += the products with one query block, in tiles of kRows keys. A tile
-// takes the rows of the strips that cover it.
-inline void AddKeyGradients(const Strips& strips, const BackwardScratch& scratch) {
-  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
-  for (int64_t s = 0; s < strips.count; ++s) {
-    if (strips.ranges[s].empty()) continue;
-    first = std::min(first, strips.ranges[s].first_vector * kLanes);
-    last = std::max(last, strips.ranges[s].last_vector * kLanes);
-  }
-  for (int64_t key = first; key < last; key += kRows) {
-    int64_t from = 0, to = strips.count;
-    const auto covers = [&](const StripRange& strip) {
-      return !strip.empty() && strip.first_vector * kLanes < key + kRows &&
-             strip.last_vector * kLanes > key;
-    };
-    while (from < to && !covers(strips.ranges[from])) ++from;
-    while (to > from && !covers(strips.ranges[to - 1])) --to;
-    if (from == to) continue;
-    const int64_t first_row = strips.first_row[from];
-    Product product{scratch.weights + first_row * kStripStride + key,
-                    scratch.out_gradient + first_row * kQueryStride,
-                    kQueryStride,
-                    strips.first_row[to] - first_row,
-                    scratch.value_gradient + key * scratch.value_width,
-                    scratch.value_width,
-                    scratch.value_width,
-                    true};
-    MultiplyRows<kRows, false>(product);
-    product.a = scratch.score_gradients + first_row * kStripStride + key;
-    product.b = scratch.query + first_row * kQueryStride;
-    product.c_row = product.columns = scratch.head_width;
-    product.c = scratch.key_gradient + key * scratch.head_width;
-    MultiplyRows<kRows, false>(product);
-  }
 }
 
 // What one strip adds to the gradients of the tables, by distance.
@@ -498,14 +399,14 @@ HWY_NOINLINE void AddTableGradients(const BackwardHead& task, const BackwardScra
   const int64_t rows = std::min<int64_t>(R, task.problem.queries - row);
   const int64_t at = in_block * kStripStride + first_key;
   if (task.relative_key_gradient.data != nullptr) {
-    MoveToDistances<R>(scratch.score_gradients + at, keys, scratch.moved);
+    MoveToDistances<R>(scratch.rows.score_gradients + at, keys, scratch.moved);
     AddToDistances(scratch.key_table, distances, rows, scratch.moved,
-                   scratch.query + in_block * kQueryStride, scratch.key_table_sums);
+                   scratch.rows.query + in_block * kQueryStride, scratch.key_table_sums);
   }
   if (task.relative_value_gradient.data != nullptr) {
-    MoveToDistances<R>(scratch.weights + at, keys, scratch.moved);
+    MoveToDistances<R>(scratch.rows.weights + at, keys, scratch.moved);
     AddToDistances(scratch.value_table, distances, rows, scratch.moved,
-                   scratch.out_gradient + in_block * kQueryStride, scratch.value_table_sums);
+                   scratch.rows.out_gradient + in_block * kQueryStride, scratch.value_table_sums);
   }
 }
 
@@ -540,6 +441,7 @@ inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, 
   if (empty && !FirstBlock(head, block)) return;
   if (!empty) {
     PackQueries(task, begin, rows, RoundUp(rows, kRows), scratch);
+    scratch.operands.TakeQueries(head, scratch.rows, rows);
     if (scratch.key_table.present()) {
       scratch.key_table.Pack(head.relative_keys, begin, rows, block.begin, block.count, true);
     }
@@ -555,10 +457,10 @@ inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, 
     const int64_t strip = StripRows(rows - at);
     if (strip == kRows) {
       range = BackwardStrip<kRows>(task, block, begin + at, at, scratch);
-    } else if (strip == kTileRows) {
-      range = BackwardStrip<kTileRows>(task, block, begin + at, at, scratch);
+    } else if (strip == kHalfRows) {
+      range = BackwardStrip<kHalfRows>(task, block, begin + at, at, scratch);
     } else {
-      range = BackwardStrip<kTileRows / 2>(task, block, begin + at, at, scratch);
+      range = BackwardStrip<kFewRows>(task, block, begin + at, at, scratch);
     }
     at += strip;
   }
@@ -566,23 +468,21 @@ inline void BackwardQueryBlock(const BackwardHead& task, const KeyBlock& block, 
   if (empty) return;
   // Packed rows were needed as they are for S and dP. In the sums over queries a masked weight is
   // 0, which must not meet NaN; a NaN that is kept has made dS NaN already.
-  if (!scratch.finite_query) Sanitize(scratch.query, rows, kQueryStride, scratch.head_width);
+  if (!scratch.finite_query) Sanitize(scratch.rows.query, rows, kQueryStride, scratch.head_width);
   if (!scratch.finite_out_gradient) {
-    Sanitize(scratch.out_gradient, rows, kQueryStride, scratch.value_width);
+    Sanitize(scratch.rows.out_gradient, rows, kQueryStride, scratch.value_width);
   }
-  AddKeyGradients(strips, scratch);
+  scratch.operands.AddKeyGradients(head, strips, scratch.rows);
   for (int64_t s = 0; s < strips.count; ++s) {
     const int64_t at = strips.first_row[s], strip = StripRows(rows - at);
     if (strip == kRows) {
       AddTableGradients<kRows>(task, scratch, strips.ranges[s], block.begin, begin + at, at);
-    } else if (strip == kTileRows) {
-      AddTableGradients<kTileRows>(task, scratch, strips.ranges[s], block.begin, begin + at, at);
+    } else if (strip == kHalfRows) {
+      AddTableGradients<kHalfRows>(task, scratch, strips.ranges[s], block.begin, begin + at, at);
     } else {
-      AddTableGradients<kTileRows / 2>(task, scratch, strips.ranges[s], block.begin, begin + at,
-                                       at);
+      AddTableGradients<kFewRows>(task, scratch, strips.ranges[s], block.begin, begin + at, at);
     }
   }
-  if (!scratch.finite_out_gradient) AddNonFiniteGradients(task, block, begin, rows, scratch);
   FoldTableGradients(task, scratch);
 }
 
@@ -605,17 +505,8 @@ inline void BackwardListedQueries(const BackwardHead& task, const KeyBlock& bloc
 inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t count,
                              BackwardScratch& scratch) {
   const HeadProblem& head = task.heads[0].problem;
-  const KeyBlock block{begin, count, scratch.keys_transposed};
-  PackTransposed(head.key, begin, count, head.head_dim, scratch.keys_transposed);
-  PackTransposed(head.value, begin, count, head.value_dim, scratch.values_transposed);
-  if (!PackRows(head.key, begin, count, head.head_dim, scratch.head_width, scratch.keys,
-                scratch.head_width)) {
-    Sanitize(scratch.keys, count, scratch.head_width, scratch.head_width);
-  }
-  const int64_t gradient_keys = RoundUp(count, kPanel) + kRows;
-  std::fill(scratch.key_gradient, scratch.key_gradient + gradient_keys * scratch.head_width, 0.0f);
-  std::fill(scratch.value_gradient, scratch.value_gradient + gradient_keys * scratch.value_width,
-            0.0f);
+  const KeyBlock block{begin, count};
+  scratch.operands.PackKeyBlock(head, begin, count);
   for (int64_t h = 0; h < task.head_count; ++h) {
     if (head.blocks.present()) {
       BackwardListedQueries(task.heads[h], block, scratch);
@@ -625,10 +516,8 @@ inline void BackwardKeyBlock(const BackwardTask& task, int64_t begin, int64_t co
       BackwardQueryBlock(task.heads[h], block, query, scratch);
     }
   }
-  WriteGradient(scratch.key_gradient, scratch.head_width, count, head.head_dim, head.scale, false,
-                task.key_gradient, begin);
-  WriteGradient(scratch.value_gradient, scratch.value_width, count, head.value_dim, 1, false,
-                task.value_gradient, begin);
+  scratch.operands.WriteGradients(head, begin, count, task.key_gradient, task.value_gradient,
+                                  scratch.rows);
 }
 
 inline void ZeroRows(const MutableMatrix& rows, int64_t begin, int64_t end, int64_t dim) {

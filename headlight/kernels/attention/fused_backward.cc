@@ -24,7 +24,10 @@ namespace headlight::attention {
 
 HWY_EXPORT(BackwardOnTarget);
 
-void FusedBackward(const BackwardTask& task) { HWY_DYNAMIC_DISPATCH(BackwardOnTarget)(task); }
+void FusedBackward(const BackwardTask& task) {
+  if (task.heads[0].problem.unit != Bf16Unit::kNone) return FusedBackwardBf16(task);
+  HWY_DYNAMIC_DISPATCH(BackwardOnTarget)(task);
+}
 
 }  // namespace headlight::attention
 #endif  // HWY_ONCE

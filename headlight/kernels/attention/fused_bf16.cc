@@ -7,6 +7,7 @@
 
 #if HWY_ARCH_X86
 #define HEADLIGHT_ATTENTION_BF16
+#include "headlight/kernels/attention/backward-inl.h"
 #include "headlight/kernels/attention/forward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,6 +18,11 @@ namespace HWY_NAMESPACE {
 int64_t ForwardWithTiles(const HeadProblem& head, const ForwardTask& task) {
   const TileRegisters registers(head.unit);
   return Forward(head, task);
+}
+
+void BackwardWithTiles(const BackwardTask& task) {
+  const TileRegisters registers(task.heads[0].problem.unit);
+  Backward(task);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -30,6 +36,8 @@ int64_t FusedForwardBf16(const HeadProblem& head, const ForwardTask& task) {
   return N_AVX3_BF16::ForwardWithTiles(head, task);
 }
 
+void FusedBackwardBf16(const BackwardTask& task) { N_AVX3_BF16::BackwardWithTiles(task); }
+
 int64_t FusedBf16StripRows() { return N_AVX3_BF16::kRows; }
 
 }  // namespace headlight::attention
@@ -37,10 +45,16 @@ int64_t FusedBf16StripRows() { return N_AVX3_BF16::kRows; }
 #else
 
 namespace headlight::attention {
+namespace {
 
-int64_t FusedForwardBf16(const HeadProblem&, const ForwardTask&) {
+[[noreturn]] void Refuse() {
   throw Error(ErrorKind::kInternal, "attention: no unit of this architecture multiplies bf16");
 }
+
+}  // namespace
+
+int64_t FusedForwardBf16(const HeadProblem&, const ForwardTask&) { Refuse(); }
+void FusedBackwardBf16(const BackwardTask&) { Refuse(); }
 
 int64_t FusedBf16StripRows() { return 0; }
 
