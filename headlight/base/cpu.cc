@@ -92,20 +92,13 @@ bool SystemAllowsTiles() {
 #endif
 }
 
-bool Has(Bf16Unit unit) {
-  if (unit == Bf16Unit::kNone) return true;
-  if (SelectedIsa() != Isa::kAvx512 || !CpuidBit(1, Register::kA, 5)) return false;
-  if (unit == Bf16Unit::kAvx512Bf16) return true;
-  return CpuidBit(0, Register::kD, 22) && CpuidBit(0, Register::kD, 24) && SystemAllowsTiles();
-}
-
 Bf16Unit SelectBf16Unit() {
   constexpr Bf16Unit kBestFirst[] = {Bf16Unit::kAmx, Bf16Unit::kAvx512Bf16, Bf16Unit::kNone};
   const char* wanted = std::getenv("HEADLIGHT_BF16");
   const bool asked = wanted != nullptr && *wanted != '\0';
   for (Bf16Unit unit : kBestFirst) {
     if (asked && std::string_view(wanted) != Bf16UnitName(unit)) continue;
-    if (Has(unit)) return unit;
+    if (MachineHas(unit)) return unit;
     if (asked) {
       throw Error(ErrorKind::kUsage, "HEADLIGHT_BF16: this machine lacks {} under HEADLIGHT_ISA {}",
                   wanted, IsaName(SelectedIsa()));
@@ -146,6 +139,13 @@ const char* Bf16UnitName(Bf16Unit unit) {
       return "amx";
   }
   return "";
+}
+
+bool MachineHas(Bf16Unit unit) {
+  if (unit == Bf16Unit::kNone) return true;
+  if (SelectedIsa() != Isa::kAvx512 || !CpuidBit(1, Register::kA, 5)) return false;
+  if (unit == Bf16Unit::kAvx512Bf16) return true;
+  return CpuidBit(0, Register::kD, 22) && CpuidBit(0, Register::kD, 24) && SystemAllowsTiles();
 }
 
 Bf16Unit SelectedBf16Unit() {

@@ -27,6 +27,9 @@ enum class Bf16Unit {
 // "none", "avx512_bf16", "amx".
 const char* Bf16UnitName(Bf16Unit unit);
 
+// Whether this CPU and system have it under SelectedIsa().
+bool MachineHas(Bf16Unit unit);
+
 // The best that this CPU and system have under SelectedIsa() (kNone but for kAvx512), or the one
 // that HEADLIGHT_BF16 names. Decided at the first call. Throws kUsage as SelectedIsa does.
 Bf16Unit SelectedBf16Unit();

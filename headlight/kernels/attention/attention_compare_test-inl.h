@@ -14,6 +14,7 @@
 #include "headlight/base/error.h"
 #include "headlight/base/threads.h"
 #include "headlight/kernels/attention/attention_fused.h"
+#include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/attention/attention_test-inl.h"
 #include "hwy/targets.h"
 
@@ -31,10 +32,25 @@ inline void OnEveryIsa(const std::function<void()>& body) {
   }
 }
 
+// Runs body for each unit that this machine has, kNone among them.
+inline void OnEveryUnit(const std::function<void(Bf16Unit)>& body) {
+  for (Bf16Unit unit : {Bf16Unit::kNone, Bf16Unit::kAvx512Bf16, Bf16Unit::kAmx}) {
+    if (MachineHas(unit)) body(unit);
+  }
+}
+
 struct Results {
   AttentionOutputs outputs;
   AttentionGradients gradients;
 };
+
+inline Results RunOnUnit(const Case& made, Bf16Unit unit) {
+  Results results{MakeOutputs(made), MakeGradients(made)};
+  attention::ForwardOnUnit(unit, made.problem, made.inputs, results.outputs);
+  attention::BackwardOnUnit(unit, made.problem, made.inputs, results.outputs, made.out_gradient,
+                            results.gradients);
+  return results;
+}
 
 inline Results RunFused(const Case& made) {
   Results results{MakeOutputs(made), MakeGradients(made)};
@@ -100,6 +116,12 @@ inline std::string Difference(const char* name, const Tensor& got, const Tensor&
 // makes scores and their errors smaller, but for few eps of itself. 8 covers the few and the sums;
 // each bound is 8 * eps * (1 + S) * the magnitude of what is summed: for sums that may cancel, the
 // largest of one full term and of the result itself.
+//
+// In bf16 an operand is off by u = 2^-8 of itself (half of the distance of two numbers), so that a
+// score is off by at most 2 u S, as lse is, and a product of weights and values, or of gradients,
+// by 2 u of its terms and what its weights are off. That would be 4 u S if all scores were off by
+// as much as they can be and in opposite directions; roundings of head_dim factors are independent,
+// and nowhere near. Hence 2 u (1 + S), without the bias, which is not rounded.
 inline std::string CompareWithReference(const Case& made, const Results& got, const Results& want) {
   const double eps = std::numeric_limits<float>::epsilon();
   const double scale = std::abs(made.problem.EffectiveScale());
@@ -113,7 +135,10 @@ inline std::string CompareWithReference(const Case& made, const Results& got, co
   double gate = made.problem.head_gates.empty() ? 1 : 0;
   for (double each : made.problem.head_gates) gate = std::max(gate, std::abs(each));
   factor *= gate;
-  const double relative = 8 * eps * (1 + scale * query * key + LargestBias(made.problem));
+  double relative = 8 * eps * (1 + scale * query * key + LargestBias(made.problem));
+  if (made.problem.precision == Precision::kBF16) {
+    relative += 2.0 / 256 * (1 + scale * query * key);
+  }
   const double score_gradient = 2 * gradient * value * factor;  // of P (dP - D), P <= 1
   const auto bound = [&](double term, const Tensor& result) {
     return relative * std::max(term, LargestMagnitude(Values(result)));

@@ -56,21 +56,6 @@ TEST(AttentionSameBits, TableGradientsForAnyNumberOfThreads) {
   SetNumThreads(threads);
 }
 
-// Sequence s of a batch as a batch of its own.
-Case Alone(const Case& made, int64_t s) {
-  Case alone = made;
-  const size_t at = static_cast<size_t>(s);
-  const int64_t q0 = made.problem.query_offsets[at], q1 = made.problem.query_offsets[at + 1];
-  const int64_t k0 = made.problem.key_offsets[at], k1 = made.problem.key_offsets[at + 1];
-  alone.problem.query_offsets = {0, q1 - q0};
-  alone.problem.key_offsets = {0, k1 - k0};
-  alone.problem.dropout.sample_ids = {made.problem.dropout.sample_ids[at]};
-  alone.inputs = {made.inputs.query.Slice(0, q0, q1), made.inputs.key.Slice(0, k0, k1),
-                  made.inputs.value.Slice(0, k0, k1)};
-  alone.out_gradient = made.out_gradient.Slice(0, q0, q1);
-  return alone;
-}
-
 TEST(AttentionSameBits, AnyBatchComposition) {
   for (double rate : {0.0, 0.2}) {
     const Case made =
