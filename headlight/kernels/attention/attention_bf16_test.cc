@@ -81,7 +81,7 @@ TEST(AttentionBf16, EveryMask) {
 }
 
 TEST(AttentionBf16, EveryModifier) {
-  Options options = F32(kLengths, 40);
+  Options options = F32({{5, 1}, {17, 17}, {31, 33}, {65, 70}, {7, 270}}, 40);
   options.heads = 4;
   options.kv_heads = 1;
   for (int parts = 1; parts < 32; ++parts) {
@@ -122,7 +122,9 @@ TEST(AttentionBf16, LargeScores) {
 
 // The bounds are tight enough to see what a wrong kernel would do.
 TEST(AttentionBf16, PlantedFaultsAreSeen) {
-  const Case made = MakeBf16(F32({{127, 127}}, 32));
+  Options options = F32({{9, 9}, {40, 40}}, 32);
+  options.magnitude = 0.7;
+  const Case made = MakeBf16(options);
   const Results want = RunReference(made);
   const auto expect_seen = [&](const Case& faulty) {
     OnEveryUnit([&](Bf16Unit unit) {
@@ -136,8 +138,11 @@ TEST(AttentionBf16, PlantedFaultsAreSeen) {
   near.problem.scale = 1.25 / std::sqrt(32.0);
   expect_seen(near);
   Case masked = made;
-  masked.problem.mask.key_lengths = {126};
+  masked.problem.mask.key_lengths = {8, 40};
   expect_seen(masked);
+  Case shifted = made;
+  shifted.problem.bias.alibi_slopes = {0.01};
+  expect_seen(shifted);
 }
 
 // Whatever lies in memory around the rows, and in what is masked.
@@ -179,7 +184,18 @@ TEST(AttentionBf16, PoisonedSurroundings) {
   }
 }
 
-// What is not finite and not masked reaches those that see it, and nobody else.
+// As the f32 kernels (which are tested): what is not finite and not masked reaches those that see
+// it, and nobody else.
+void ExpectLikeF32OnUnits(const Case& made) {
+  Case f32 = made;
+  f32.problem.precision = Precision::kF32;
+  const Results want = RunFused(f32);
+  OnEveryUnit([&](Bf16Unit unit) {
+    EXPECT_EQ(CompareWithReference(made, RunOnUnit(made, unit), want), "")
+        << attention::PlanOnUnit(unit, made.problem).ToString();
+  });
+}
+
 TEST(AttentionBf16, NonFiniteInputs) {
   for (float bad : {kNaN, kInfinity, -kInfinity}) {
     for (int which = 0; which < 4; ++which) {
@@ -188,12 +204,12 @@ TEST(AttentionBf16, NonFiniteInputs) {
       Tensor* const tensors[] = {&made.inputs.query, &made.inputs.key, &made.inputs.value,
                                  &made.out_gradient};
       tensors[which]->view<float>()(41, 0, 7) = bad;
-      ExpectLikeReferenceOnUnits(made);
+      ExpectLikeF32OnUnits(made);
       made.problem.dropout.rate = 0.3;
-      ExpectLikeReferenceOnUnits(made);
+      ExpectLikeF32OnUnits(made);
       if (which < 2) {
         made.problem.nonfinite = NonFiniteScores::kReplaceByZero;
-        ExpectLikeReferenceOnUnits(made);
+        ExpectLikeF32OnUnits(made);
       }
     }
   }
