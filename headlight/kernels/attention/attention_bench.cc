@@ -1,7 +1,7 @@
-// Attention forward and backward, f32, at the shapes of the classifier and of longer texts. Reports
-// floating-point operations per second: 4 n^2 d per head forward (two products), 10 n^2 d backward
-// (five), causal counted as half, documents and blocks as what they keep. kernels/peak says what
-// the machine could do.
+// Attention forward and backward, f32 and bf16, at the shapes of the classifier and of longer
+// texts. Reports floating-point operations per second: 4 n^2 d per head forward (two products), 10
+// n^2 d backward (five), causal counted as half, documents and blocks as what they keep.
+// kernels/peak says what the machine could do.
 #include <benchmark/benchmark.h>
 
 #include <fmt/format.h>
@@ -27,9 +27,12 @@ enum Kind : int64_t {
   kBlocks,     // a tenth of the blocks of 64 x 64
   kSoftcap,
   kAlibi,
+  kBf16,  // dense, operands in bf16
+  kBf16Causal,
 };
-const char* const kKindNames[] = {"dense",     "causal", "ragged",  "dropout", "relative",
-                                  "documents", "blocks", "softcap", "alibi"};
+const char* const kKindNames[] = {"dense",    "causal",    "ragged",     "dropout",
+                                  "relative", "documents", "blocks",     "softcap",
+                                  "alibi",    "bf16",      "bf16 causal"};
 
 struct Shaped {
   Case made;
@@ -56,7 +59,10 @@ Shaped MakeShaped(const benchmark::State& state) {
   if (state.range(4) == kRelative) options.relative_max = length;
   shaped.scores *= static_cast<double>(options.heads);
   shaped.made = MakeCase(options);
-  if (state.range(4) == kCausal) {
+  if (state.range(4) == kBf16 || state.range(4) == kBf16Causal) {
+    shaped.made.problem.precision = Precision::kBF16;
+  }
+  if (state.range(4) == kCausal || state.range(4) == kBf16Causal) {
     shaped.made.problem.mask.causal = Mask::Causal::kAlignedToStart;
     shaped.scores /= 2;
   }
@@ -133,6 +139,12 @@ void Shapes(benchmark::internal::Benchmark* bench) {
     bench->Args({32, 512, 32, 8, kRelative, threads});
     bench->Args({32, 128, 64, 8, kCausal, threads});
     bench->Args({1, 1024, 64, 8, kCausal, threads});
+    for (const auto& [batch, length, dim, heads] :
+         std::vector<std::array<int64_t, 4>>{{1, 512, 64, 8}, {1, 4096, 64, 8}, {32, 190, 32, 8}}) {
+      for (Kind kind : {kDense, kBf16, kCausal, kBf16Causal}) {
+        bench->Args({batch, length, dim, heads, kind, threads});
+      }
+    }
     for (Kind kind : {kDocuments, kBlocks, kSoftcap, kAlibi}) {
       bench->Args({1, 4096, 64, 8, kind, threads});
     }

@@ -25,6 +25,7 @@ class ProblemDraw {
     Case made = MakeCase(options);
     AddMasks(made);
     AddScores(made);
+    if (Chance(0.4)) made.problem.precision = Precision::kBF16;
     return made;
   }
 
@@ -137,7 +138,8 @@ inline std::string CompareProbes(const Case& made, const AttentionOutputs& want)
 }
 
 // A key that nobody looks at may hold NaN: nothing changes.
-inline std::string ComparePoisoned(const Case& made, const Results& clean, ProblemDraw& draw) {
+inline std::string ComparePoisoned(const Case& made, Bf16Unit unit, const Results& clean,
+                                   ProblemDraw& draw) {
   if (made.problem.nonfinite == NonFiniteScores::kReplaceByZero) return "";
   if (made.problem.key_tokens() == 0) return "";
   Case poisoned = made;
@@ -153,34 +155,39 @@ inline std::string ComparePoisoned(const Case& made, const Results& clean, Probl
   if (FindNonFiniteScore(poisoned.problem, poisoned.inputs)) return "";
   // Closed heads are computed for their gates' gradients.
   Results got{MakeOutputs(made), MakeGradients(made)};
-  AttentionForward(poisoned.problem, poisoned.inputs, got.outputs);
+  attention::ForwardOnUnit(unit, poisoned.problem, poisoned.inputs, got.outputs);
   got.gradients.gates = Tensor();
-  AttentionBackward(poisoned.problem, poisoned.inputs, got.outputs, made.out_gradient,
-                    got.gradients);
+  attention::BackwardOnUnit(unit, poisoned.problem, poisoned.inputs, got.outputs, made.out_gradient,
+                            got.gradients);
   got.gradients.gates = clean.gradients.gates;
   return SameBits(clean, got) ? "" : fmt::format("NaN in key {} leaks", token);
 }
 
-// One random problem: fused against reference on every ISA, probes, any number of threads, poison.
-// What is wrong, with the plan; empty: nothing.
+// One random problem: fused against reference, probes, any number of threads, poison, on every ISA
+// or by every unit. What is wrong, with the plan; empty: nothing.
 inline std::string CheckRandomProblem(uint64_t seed) {
   ProblemDraw draw(seed);
   const Case made = draw.Draw();
   const AttentionPlan plan = PlanAttention(made.problem);
-  std::string wrong = plan.refusals.empty() ? "" : "refused";
+  std::string wrong = plan.kernel.starts_with("fused") ? "" : "refused";
   const Results want = RunReference(made);
   AttentionOutputs probes = AskForEverything(made);
   AttentionForwardReference(made.problem, made.inputs, probes);
-  OnEveryIsa([&] {
+  const auto check = [&](Bf16Unit unit) {
     if (!wrong.empty()) return;
     SetNumThreads(1);
-    const Results got = RunFused(made);
+    const Results got = RunOnUnit(made, unit);
     wrong = CompareWithReference(made, got, want);
     if (wrong.empty()) wrong = CompareProbes(made, probes);
-    if (wrong.empty()) wrong = ComparePoisoned(made, got, draw);
+    if (wrong.empty()) wrong = ComparePoisoned(made, unit, got, draw);
     SetNumThreads(static_cast<int>(draw.Between(2, 5)));
-    if (wrong.empty() && !SameBits(got, RunFused(made))) wrong = "other bits for other threads";
-  });
+    if (wrong.empty() && !SameBits(got, RunOnUnit(made, unit))) {
+      wrong = "other bits for other threads";
+    }
+    if (!wrong.empty()) wrong += fmt::format(" (unit {})", Bf16UnitName(unit));
+  };
+  OnEveryIsa([&] { check(Bf16Unit::kNone); });
+  if (made.problem.precision == Precision::kBF16) OnEveryUnit(check);
   return wrong.empty() ? "" : fmt::format("seed {}: {}; {}", seed, wrong, plan.ToString());
 }
 
