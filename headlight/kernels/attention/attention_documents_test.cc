@@ -49,6 +49,34 @@ TEST(AttentionDocuments, PastTheKeyBlockWithDropoutAndRelativePositions) {
   ExpectLikeReference(made);
 }
 
+// Queries whose document has no keys, between others whose keys share a tile of the sums over
+// queries: what another problem left in the workspace must not be taken for their weights.
+TEST(AttentionDocuments, QueriesWithoutKeysBetweenOthers) {
+  Options options = F32({{128, 20}}, 16);
+  options.magnitude = 3;
+  Case before = MakeCase(options);
+  for (int64_t rows : {12, 32}) {
+    options.magnitude = 1;
+    Case made = MakeCase(options);
+    Mask& mask = made.problem.mask;
+    for (int64_t i = 0; i < 128; ++i) {
+      mask.query_documents.push_back(i < rows ? 0 : i < 3 * rows ? 1 : 2);
+    }
+    for (int64_t j = 0; j < 20; ++j) mask.key_documents.push_back(j < 5 ? 0 : 2);
+    const Results want = RunReference(made);
+    OnEveryIsa([&] {
+      RunFused(before);
+      EXPECT_EQ(CompareWithReference(made, RunFused(made), want), "");
+    });
+    made.problem.precision = before.problem.precision = Precision::kBF16;
+    OnEveryUnit([&](Bf16Unit unit) {
+      RunOnUnit(before, unit);
+      EXPECT_EQ(CompareWithReference(made, RunOnUnit(made, unit), want), "");
+    });
+    before.problem.precision = Precision::kF32;
+  }
+}
+
 // One document is no mask, and one document per sequence is a batch of sequences: a row of packed
 // documents gives each document the numbers that it has alone.
 TEST(AttentionDocuments, OneDocumentIsBitwiseNoMask) {

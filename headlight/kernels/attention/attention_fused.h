@@ -126,10 +126,9 @@ struct HeadProblem {
   bool Drops(int64_t i, int64_t j) const { return drops && !DropoutKeepsWeight(dropout, i, j); }
 };
 
-inline constexpr int64_t kKeyBlock = 512;      // keys between two rescalings
-inline constexpr int64_t kForwardRows = 960;   // most query rows of one forward task; a multiple
-                                               // of a strip's rows on every ISA
-inline constexpr int64_t kBf16KeyBlock = 256;  // kKeyBlock of the kernels for bf16
+inline constexpr int64_t kKeyBlock = 512;     // keys between two rescalings
+inline constexpr int64_t kForwardRows = 960;  // most query rows of one forward task; a multiple
+                                              // of a strip's rows on every ISA
 
 // Queries [begin, end) of one head.
 struct ForwardTask {

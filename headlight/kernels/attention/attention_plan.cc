@@ -112,7 +112,7 @@ AttentionPlan PlanOnUnit(Bf16Unit unit, const AttentionProblem& problem) {
   if (products.unit != Bf16Unit::kNone) {
     plan.kernel = fmt::format("fused bf16 {}", Bf16UnitName(products.unit));
     plan.query_rows = FusedBf16StripRows();
-    plan.key_block = kBf16KeyBlock;
+    plan.key_block = kKeyBlock;
     return plan;
   }
   plan.kernel = fmt::format("fused f32 {}{}", IsaName(isa),

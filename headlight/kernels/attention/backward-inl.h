@@ -538,13 +538,13 @@ inline void Backward(const BackwardTask& task) {
       ZeroRows(task.heads[h].query_gradient, 0, head.queries, head.head_dim);
     }
   }
-  BackwardScratch scratch(head, std::min(limit, kBlockKeys));
-  // Parts of at most kBlockKeys keys, none of which lies in two blocks of a list.
-  const int64_t step = head.blocks.present() ? head.blocks.key_block : kBlockKeys;
+  BackwardScratch scratch(head, std::min(limit, kKeyBlock));
+  // Parts of at most kKeyBlock keys, none of which lies in two blocks of a list.
+  const int64_t step = head.blocks.present() ? head.blocks.key_block : kKeyBlock;
   for (int64_t first = 0; first < limit; first += step) {
     const int64_t last = std::min(first + step, limit);
-    for (int64_t begin = first; begin < last; begin += kBlockKeys) {
-      BackwardKeyBlock(task, begin, std::min(kBlockKeys, last - begin), scratch);
+    for (int64_t begin = first; begin < last; begin += kKeyBlock) {
+      BackwardKeyBlock(task, begin, std::min(kKeyBlock, last - begin), scratch);
     }
   }
   ZeroRows(task.key_gradient, limit, head.keys, head.head_dim);

@@ -148,12 +148,14 @@ struct BackwardOperands {
             RoundUp((panel_keys + kRows) * value_width, 16)};
   }
 
-  // Tiles of kRows keys may reach past what a strip covers, on both sides: zeros there.
+  // Tiles of kRows keys may reach past what a strip covers, on both sides: zeros there. A gap is
+  // all zeros.
   static void ZeroBesideStrip(const Strips& strips, int64_t number, const QueryRows& rows) {
     const StripRange& range = strips.ranges[number];
-    if (range.empty()) return;
-    const int64_t first = range.first_vector * kLanes, last = range.last_vector * kLanes;
-    const int64_t before = std::max<int64_t>(first - kRows, 0);
+    if (range.empty() && !strips.IsGap(number)) return;
+    const int64_t first = range.empty() ? strips.LastKey() : range.first_vector * kLanes;
+    const int64_t last = range.empty() ? strips.LastKey() : range.last_vector * kLanes;
+    const int64_t before = range.empty() ? strips.FirstKey() : std::max<int64_t>(first - kRows, 0);
     for (int64_t r = strips.first_row[number]; r < strips.first_row[number + 1]; ++r) {
       for (float* strip :
            {rows.weights + r * kStripStride, rows.score_gradients + r * kStripStride}) {

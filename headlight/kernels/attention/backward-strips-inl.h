@@ -45,7 +45,16 @@ struct Strips {
     return last;
   }
 
-  // Rows [begin, end) of the strips that cover one of the keys [key, key + keys).
+  // Whether a strip without keys lies between two that have some: rows of queries whose document
+  // has no keys. Tiles may take its rows, too.
+  bool IsGap(int64_t number) const {
+    const auto has_keys = [](const StripRange& range) { return !range.empty(); };
+    return ranges[number].empty() && std::any_of(ranges, ranges + number, has_keys) &&
+           std::any_of(ranges + number, ranges + count, has_keys);
+  }
+
+  // Rows [begin, end) of the strips that cover one of the keys [key, key + keys), and of gaps
+  // between them.
   struct Rows {
     int64_t begin, end;
   };

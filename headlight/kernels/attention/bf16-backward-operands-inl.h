@@ -19,7 +19,9 @@ namespace HWY_NAMESPACE {
 
 // bf16 from row to row of transposed queries and output gradients.
 constexpr int64_t kColumnStride = kQueryBlock + 32;
-static_assert(kBlockKeys <= kMostWidth && kRows == kPairDepth);
+// The same of rounded score gradients.
+constexpr int64_t kGradientStride = kKeyBlock + 32;
+static_assert(kRows == kPairDepth);
 
 // Interleaving rows shuffles the keys within every kPairPanel: the instruction works on 128 bits
 // at a time. Column n of a tile is key KeyOfColumn(n).
@@ -111,7 +113,7 @@ struct BackwardOperands {
     uint32_t* to_weights = weight_pairs + in_block / 2 * kStripStride + first_key;
     uint32_t* to_gradients = gradient_pairs + in_block / 2 * kStripStride + first_key;
     for (int64_t r = 0; r < R; r += 2) {
-      uint16_t* row = gradient_rows + r * kRoundedStride + first_key;
+      uint16_t* row = gradient_rows + r * kGradientStride + first_key;
       for (int64_t v = 0; v < NV; v += 2) {
         const int64_t at = r * kStripStride + v * kLanes, keys_left = (NV - v) * kLanes;
         StorePairs(RoundedPairs(weights + at, keys_left),
@@ -120,7 +122,7 @@ struct BackwardOperands {
         const __m512i second = RoundedPairs(gradients + at + kStripStride, keys_left);
         StorePairs(first, second, to_gradients + v * kLanes);
         _mm512_storeu_si512(row + v * kLanes, first);
-        _mm512_storeu_si512(row + kRoundedStride + v * kLanes, second);
+        _mm512_storeu_si512(row + kGradientStride + v * kLanes, second);
       }
       to_weights += kStripStride;
       to_gradients += kStripStride;
@@ -138,7 +140,7 @@ struct BackwardOperands {
   template <int R>
   void QueryGradient(const QueryRows&, int64_t, int64_t first, int64_t last, float* out) const {
     MultiplyColumns(unit, R / kPairTile, head_width,
-                    {gradient_rows + first, kRoundedStride, keys + first / 2 * head_width,
+                    {gradient_rows + first, kGradientStride, keys + first / 2 * head_width,
                      head_width, PairDepth(last - first), out, head_width, false});
   }
 
@@ -148,6 +150,9 @@ struct BackwardOperands {
     const int64_t count = RoundUp(strips.first_row[strips.count], kRows), last = strips.LastKey();
     PackColumns(rows.query, count, head_width, query_columns);
     PackColumns(rows.out_gradient, count, value_width, out_gradient_columns);
+    for (int64_t s = 0; s < strips.count; ++s) {
+      if (strips.IsGap(s)) ZeroPairs(strips, s);
+    }
     for (int64_t key = strips.FirstKey(); key < last; key += kPairPanel) {
       const Strips::Rows covering = strips.Covering(key, kPairPanel);
       if (covering.begin == covering.end) continue;
@@ -221,7 +226,7 @@ struct BackwardOperands {
     take(made.out_gradient_columns, made.value_width * kColumnStride);
     take(made.weight_pairs, kQueryBlock / 2 * kStripStride);
     take(made.gradient_pairs, kQueryBlock / 2 * kStripStride);
-    take(made.gradient_rows, kRows * kRoundedStride);
+    take(made.gradient_rows, kRows * kGradientStride);
     return made;
   }
 
@@ -229,6 +234,14 @@ struct BackwardOperands {
   static HWY_INLINE void StorePairs(__m512i first, __m512i second, uint32_t* to) {
     _mm512_storeu_si512(to, _mm512_unpacklo_epi16(first, second));
     _mm512_storeu_si512(to + kPairTile, _mm512_unpackhi_epi16(first, second));
+  }
+
+  void ZeroPairs(const Strips& strips, int64_t number) const {
+    const int64_t first = strips.FirstKey(), count = RoundUp(strips.LastKey(), kPairPanel) - first;
+    for (int64_t r = strips.first_row[number]; r < strips.first_row[number + 1]; r += 2) {
+      std::fill_n(weight_pairs + r / 2 * kStripStride + first, count, uint32_t{0});
+      std::fill_n(gradient_pairs + r / 2 * kStripStride + first, count, uint32_t{0});
+    }
   }
 
   // `rows` rows of sums, a multiple of kPairTile, for one panel of keys.

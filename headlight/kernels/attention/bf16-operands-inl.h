@@ -68,7 +68,10 @@ inline void RoundRows(const Matrix& m, int64_t begin, int64_t count, int64_t pad
   HWY_ALIGN float buffer[kMostWidth];
   const int64_t depth = PairDepth(dim);
   for (int64_t i = 0; i < count; ++i) {
-    RoundToBf16(AdjacentRow(m, begin + i, dim, buffer), dim, depth, out + i * kRoundedStride);
+    const float* row = AdjacentRow(m, begin + i, dim, buffer);
+    // Those of the next strip: rows of a fused buffer lie kilobytes apart.
+    if (m.column_stride == 1) PrefetchRows(row + kRows * m.row_stride, m.row_stride, 1, dim);
+    RoundToBf16(row, dim, depth, out + i * kRoundedStride);
   }
   for (int64_t i = count; i < padded; ++i)
     std::fill_n(out + i * kRoundedStride, depth, uint16_t{0});

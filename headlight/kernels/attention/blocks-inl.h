@@ -28,7 +28,7 @@ void ForQueryParts(const BlockRows& blocks, int64_t first, int64_t last, int64_t
 }
 
 // Calls function(begin, count) for the runs of adjacent key blocks that the block of query `row`
-// keeps, cut into parts of at most kBlockKeys keys, below `limit`.
+// keeps, cut into parts of at most kKeyBlock keys, below `limit`.
 template <typename Function>
 void ForKeyParts(const BlockRows& blocks, int64_t row, int64_t limit, const Function& function) {
   const int64_t* offsets = blocks.offsets + row / blocks.query_block;
@@ -38,8 +38,8 @@ void ForKeyParts(const BlockRows& blocks, int64_t row, int64_t limit, const Func
     int64_t end_block = first_block + 1;
     for (++at; at < last && *at == end_block; ++at) ++end_block;
     const int64_t end = std::min(end_block * blocks.key_block, limit);
-    for (int64_t key = first_block * blocks.key_block; key < end; key += kBlockKeys) {
-      function(key, std::min(kBlockKeys, end - key));
+    for (int64_t key = first_block * blocks.key_block; key < end; key += kKeyBlock) {
+      function(key, std::min(kKeyBlock, end - key));
     }
   }
 }

@@ -367,7 +367,7 @@ inline int64_t ForwardBlocks(const HeadProblem& head, const ForwardTask& task) {
     ForwardTask part = task;
     part.begin = begin;
     part.end = end;
-    ForwardScratch scratch(head, end - begin, std::min(head.intervals.limit, kBlockKeys));
+    ForwardScratch scratch(head, end - begin, std::min(head.intervals.limit, kKeyBlock));
     StartRows(end - begin, scratch);
     const int64_t first_key = head.intervals.Begin(begin), last_key = head.intervals.End(end - 1);
     ForKeyParts(head.blocks, begin, head.intervals.limit, [&](int64_t key, int64_t count) {
@@ -387,16 +387,16 @@ inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
   if (head.blocks.present()) return ForwardBlocks(head, task);
   const int64_t first_key = head.intervals.Begin(task.begin);
   const int64_t last_key = head.intervals.End(task.end - 1);
-  const int64_t first_block = first_key / kBlockKeys * kBlockKeys;
-  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kBlockKeys));
+  const int64_t first_block = first_key / kKeyBlock * kKeyBlock;
+  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock));
   StartRows(rows, scratch);
-  // Blocks lie at multiples of kBlockKeys, whatever the mask skips.
+  // Blocks lie at multiples of kKeyBlock, whatever the mask skips.
   // At least one, so that rows without any key are finished too.
   const int64_t block_count =
-      std::max<int64_t>((last_key - first_block + kBlockKeys - 1) / kBlockKeys, 1);
+      std::max<int64_t>((last_key - first_block + kKeyBlock - 1) / kKeyBlock, 1);
   for (int64_t b = 0; b < block_count; ++b) {
-    const int64_t begin = first_block + b * kBlockKeys;
-    ForwardKeyBlock(head, task, begin, std::clamp<int64_t>(last_key - begin, 0, kBlockKeys),
+    const int64_t begin = first_block + b * kKeyBlock;
+    ForwardKeyBlock(head, task, begin, std::clamp<int64_t>(last_key - begin, 0, kKeyBlock),
                     b + 1 == block_count, scratch);
   }
   return scratch.replaced;

@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 // Floats from row to row of products in distance order: the key block, a strip's rows, and the
 // panels that both ends begin in.
-constexpr int64_t kDistanceStride = kBlockKeys + 2 * kPanel + 16;
+constexpr int64_t kDistanceStride = kKeyBlock + 2 * kPanel + 16;
 
 // A table packed by distance for queries [first_query, first_query + queries) and a key block.
 struct PackedTable {

@@ -31,13 +31,12 @@ using VU = hn::Vec<DU>;
 
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 #ifdef HEADLIGHT_ATTENTION_BF16
-// bf16-operands-inl.h: a strip is two tiles of products high, and a block so long that the strip's
-// scores stay in L1. No product of f32 is left whose speed counts.
+// A strip is two tiles of products high (bf16-operands-inl.h). No product of f32 is left whose
+// speed counts.
 constexpr int kTileRows = 4;
 constexpr int kTileVectors = 4;
 constexpr int kRows = 32;
 constexpr int kHalfRows = 16, kFewRows = 16;
-constexpr int64_t kBlockKeys = kBf16KeyBlock;
 #else
 // A register tile is kTileRows x kTileVectors: all but a few of the vector registers (16 of AVX2,
 // 32 of AVX-512 and NEON) hold sums.
@@ -51,12 +50,11 @@ constexpr int kTileVectors = 4;
 constexpr int kRows = 2 * kTileRows;
 // Strips of the last queries are lower.
 constexpr int kHalfRows = kTileRows, kFewRows = kTileRows / 2;
-constexpr int64_t kBlockKeys = kKeyBlock;
 #endif
 constexpr int64_t kPanel = kTileVectors * kLanes;  // keys of a packed panel
 // Floats from row to row of a score strip: no power of two, so that a column of a strip does not
 // fall into one cache set; and room for zeros beside it (backward-inl.h).
-constexpr int64_t kStripStride = kBlockKeys + 16;
+constexpr int64_t kStripStride = kKeyBlock + 16;
 // The same of packed queries and output gradients.
 constexpr int64_t kMostWidth = 256;
 constexpr int64_t kQueryStride = kMostWidth + 16;
