@@ -92,7 +92,7 @@ void Explain(const std::vector<ShapeGroup>& groups, bool as_json) {
   PrintBytes(as_json ? plans.dump() + "\n" : text);
 }
 
-// The peak is that of f32: other precisions have no share of it.
+// The peak is that of f32 or of bf16: doubles have no share of it.
 Cell ShareOfPeak(const AttentionTiming& timing) {
   return timing.shape.dtype == DType::kF32 ? Cell::Percent(timing.MedianShareOfPeak(), 1) : Cell();
 }
@@ -117,7 +117,7 @@ Table TimingTable(const std::vector<ShapeGroup>& groups,
                {"lowest", "lowest_milliseconds", Align::kRight, Audience::kMachines},
                {"highest", "highest_milliseconds", Align::kRight, Audience::kMachines},
                {"GFLOP/s", "gflops_per_second"},
-               {"FMA peak", "peak_gflops_per_second"},
+               {"peak", "peak_gflops_per_second"},
                {"share", "share_of_peak"}});
   auto timing = timings.begin();
   for (const ShapeGroup& group : groups) {
@@ -174,7 +174,7 @@ std::string WordsOfAShape() {
 
 void AddBenchCommand(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
-      "bench", "Time attention by shape, beside the machine's FMA peak; --explain: what would run");
+      "bench", "Time attention by shape, beside the machine's peak; --explain: what would run");
   auto arguments = std::make_shared<BenchArguments>();
   command
       ->add_option("lists", arguments->lists,

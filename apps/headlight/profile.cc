@@ -139,6 +139,7 @@ std::string AttentionOf(const TextClassifier& model) {
   problem.head_dim = config.QueryDim();
   problem.value_dim = config.HeadDim();
   problem.dtype = model.dtype();
+  problem.precision = config.precision;
   return AttentionKernelName(config.attention, problem);
 }
 

@@ -206,6 +206,7 @@ MultiHeadAttention::Pass MultiHeadAttention::MakePass(Saved& saved) const {
   problem.head_dim = config_.qk_dim;
   problem.value_dim = config_.head_dim;
   problem.dtype = saved.projected.tensor().dtype();
+  problem.precision = config_.precision;
   problem.scale = config_.scale;
   if (config_.causal) problem.mask.causal = Mask::Causal::kAlignedToEnd;
   if (config_.window) problem.mask.window = {config_.window->left, config_.window->right};

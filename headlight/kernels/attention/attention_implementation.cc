@@ -54,7 +54,8 @@ const char* Name(AttentionImplementation implementation) {
 std::string AttentionKernelName(AttentionImplementation implementation,
                                 const AttentionProblem& problem) {
   if (implementation == AttentionImplementation::kFused) return PlanAttention(problem).kernel;
-  return fmt::format("{} {}", Name(implementation), DTypeName(problem.dtype));
+  return fmt::format("{} {}", Name(implementation),
+                     problem.precision == Precision::kBF16 ? "bf16" : DTypeName(problem.dtype));
 }
 
 void AttentionPass::Forward(AttentionImplementation implementation, const AttentionProblem& problem,

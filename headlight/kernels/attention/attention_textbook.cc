@@ -58,6 +58,7 @@ class Pass {
         mask_(problem, PreparedMask::For::kForward),
         copies_(textbook.implementation == AttentionImplementation::kPerHead),
         scratch_(static_cast<size_t>(NumThreads())) {
+    for (TextbookScratch& scratch : scratch_) scratch.precision = problem.precision;
     for (int64_t s = 0; s < problem.batch(); ++s) {
       const SequenceRange range = RangeOf(problem, s);
       first_score_.push_back(scores_);

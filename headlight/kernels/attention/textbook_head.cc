@@ -56,7 +56,7 @@ void AddScaled(T factor, const T* from, int64_t size, T* to) {
 
 // c = a b^T.
 void MultiplyTransposed(const Tensor& a, const Tensor& b, TextbookScratch& scratch, Tensor& c) {
-  scratch.packed.Prepare(b, PackedLinear::Use::kForward);
+  scratch.packed.Prepare(b, PackedLinear::Use::kForward, scratch.precision);
   LinearForward(a, scratch.packed, nullptr, {}, c);
 }
 
@@ -65,7 +65,8 @@ template <typename T, typename Counts>
 void AddProduct(const Tensor& a, const Tensor& b, const Counts& counts, TextbookScratch& scratch,
                 Tensor& c) {
   const std::vector<int64_t> rest = NonfiniteRows<T>(b);
-  scratch.packed.Prepare(WithoutRows<T>(b, rest));
+  scratch.packed.Prepare(WithoutRows<T>(b, rest), PackedLinear::Use::kForwardAndBackward,
+                         scratch.precision);
   LinearBackwardInput(a, scratch.packed, {.update = Update::kAdd}, c);
   for (int64_t j : rest) {
     for (int64_t i = 0; i < a.size(0); ++i) {
@@ -77,9 +78,10 @@ void AddProduct(const Tensor& a, const Tensor& b, const Counts& counts, Textbook
 
 // c += a^T b. A row i of b that is not finite enters row j of c where counts(i, j) alone.
 template <typename T, typename Counts>
-void AddTransposedProduct(const Tensor& a, const Tensor& b, const Counts& counts, Tensor& c) {
+void AddTransposedProduct(const Tensor& a, const Tensor& b, const Counts& counts,
+                          const TextbookScratch& scratch, Tensor& c) {
   const std::vector<int64_t> rest = NonfiniteRows<T>(b);
-  LinearBackwardWeight(WithoutRows<T>(b, rest), a, c, nullptr);
+  LinearBackwardWeight(WithoutRows<T>(b, rest), a, c, nullptr, scratch.precision);
   for (int64_t i : rest) {
     for (int64_t j = 0; j < a.size(1); ++j) {
       if (!counts(i, j)) continue;
@@ -311,7 +313,7 @@ void BackwardValues(const TextbookHead& head, TextbookScratch& scratch,
                     TextbookGradients& gradients, Tensor& weight_gradient) {
   const View<const uint8_t> flags = head.flags.view<uint8_t>();
   const auto counts = [&](int64_t i, int64_t j) { return CountsInOut(flags(i, j)); };
-  AddTransposedProduct<T>(head.applied(), gradients.out, counts, gradients.value);
+  AddTransposedProduct<T>(head.applied(), gradients.out, counts, scratch, gradients.value);
   MultiplyTransposed(gradients.out, head.value, scratch, weight_gradient);
   const Tensor& values = head.problem.relative.values;
   if (values.empty()) return;
@@ -319,7 +321,8 @@ void BackwardValues(const TextbookHead& head, TextbookScratch& scratch,
   AddPositions<T>(table, gradients.out, scratch, weight_gradient);
   if (gradients.relative_values.empty()) return;
   const Tensor& sums = SumPositions<T>(table, head.applied(), scratch);
-  AddTransposedProduct<T>(sums, gradients.out, NonzeroIn<T>(sums), gradients.relative_values);
+  AddTransposedProduct<T>(sums, gradients.out, NonzeroIn<T>(sums), scratch,
+                          gradients.relative_values);
 }
 
 template <typename T>
@@ -335,14 +338,14 @@ void BackwardOneHead(const TextbookHead& head, TextbookScratch& scratch,
   const auto passes = [&](int64_t i, int64_t j) { return PassesGradient(flags(i, j)); };
   FillZero<T>(gradients.query);
   AddProduct<T>(scores, head.key, passes, scratch, gradients.query);
-  AddTransposedProduct<T>(scores, head.query, passes, gradients.key);
+  AddTransposedProduct<T>(scores, head.query, passes, scratch, gradients.key);
   const Tensor& keys = head.problem.relative.keys;
   if (keys.empty()) return;
   const ReachedTable table(keys, head.head, head.range);
   const Tensor& sums = SumPositions<T>(table, scores, scratch);
   AddProduct<T>(sums, table.rows, NonzeroIn<T>(sums), scratch, gradients.query);
   if (gradients.relative_keys.empty()) return;
-  AddTransposedProduct<T>(sums, head.query, NonzeroIn<T>(sums), gradients.relative_keys);
+  AddTransposedProduct<T>(sums, head.query, NonzeroIn<T>(sums), scratch, gradients.relative_keys);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace headlight::attention {
 
 // One worker's temporaries.
 struct TextbookScratch {
+  Precision precision = Precision::kF32;  // of the products
   PackedLinear packed;
   GrowingTensor positions{MemoryTag::kWorkspace};       // [Lq, reached rows of a table]
   GrowingTensor score_gradient{MemoryTag::kWorkspace};  // [Lq, Lk]

@@ -103,6 +103,14 @@ std::vector<WordRule> MakeRules() {
          return true;
        },
        [](const S& shape) { return std::string(shape.dtype == DType::kF64 ? "f64" : ""); }},
+      {"bf16", ValueOf::kNone, "bf16", "operands of products in bf16 (f32)",
+       [](S& shape, std::string_view) {
+         shape.precision = Precision::kBF16;
+         return true;
+       },
+       [](const S& shape) {
+         return std::string(shape.precision == Precision::kBF16 ? "bf16" : "");
+       }},
       {"causal", ValueOf::kOptionalAfterEquals, "causal[=end|start]",
        "no later keys; the last query sees the last key, or the first the first", ReadCausal,
        WriteCausal},
@@ -352,6 +360,7 @@ AttentionProblem MakeAttentionProblem(const AttentionShape& shape, TableValues t
   problem.head_dim = shape.head_dim;
   problem.value_dim = shape.ValueDim();
   problem.dtype = shape.dtype;
+  problem.precision = shape.precision;
   problem.mask.causal = shape.causal;
   problem.mask.window = shape.window;
   if (shape.key_length > 0) {

@@ -29,6 +29,7 @@ struct AttentionShape {
   int64_t head_dim = 0;   // of a query and a key
   int64_t value_dim = 0;  // 0: as head_dim
   DType dtype = DType::kF32;
+  Precision precision = Precision::kF32;
   Mask::Causal causal = Mask::Causal::kNone;
   std::optional<Mask::Window> window;
   int64_t key_length = 0;  // masks the keys from here on; 0: none

@@ -68,6 +68,8 @@ TEST(AttentionShape, EveryWordReachesTheProblem) {
   EXPECT_EQ(problem.relative.keys.shape().ToString(), (Shape{8, 79, 16}).ToString());
   EXPECT_EQ(problem.relative.values.shape().ToString(), (Shape{8, 79, 24}).ToString());
   EXPECT_EQ(problem.dropout.rate, 0.25);
+  EXPECT_EQ(problem.precision, Precision::kF32);
+  EXPECT_EQ(MakeAttentionProblem(ParseAttentionShape("n8 d16 bf16")).precision, Precision::kBF16);
   EXPECT_EQ(problem.dropout.sample_ids.size(), 3u);
   EXPECT_TRUE(shape.statistics);
   EXPECT_EQ(shape.weights, 2);

@@ -81,7 +81,8 @@ class Turns {
         options_.progress(done_, static_cast<int64_t>(timings_.size()) * options_.repeats);
       }
       AttentionTiming& timing = timings_[entry.timing + i];
-      timing.peaks.push_back(MeasureFmaPeak(timing.threads, options_.peak_seconds));
+      timing.peaks.push_back(
+          MeasurePeak(timing.shape.precision, timing.threads, options_.peak_seconds));
       SetNumThreads(timing.threads);
       const double began = MonotonicSeconds();
       for (int64_t call = 0; call < entry.calls[i]; ++call) entry.pass->Run();

@@ -1,7 +1,7 @@
 // How fast attention is, by shape: `headlight bench`.
 //
 // Machines are noisy and their clocks move, so what is compared is measured in turns: in every
-// repetition each shape runs for a moment, and the machine's FMA peak is measured just before it.
+// repetition each shape runs for a moment, and the peak of the machine's products in that precision is measured just before it.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ int64_t CallsFor(double seconds, const std::function<void()>& run);
 struct AttentionTiming {
   AttentionShape shape;
   int threads = 1;
-  // One per repetition: seconds of a pass, and the FMA peak measured just before (f32, in
+  // One per repetition: seconds of a pass, and the peak measured just before (f32 or bf16, in
   // floating-point operations per second).
   std::vector<double> seconds;
   std::vector<double> peaks;
