@@ -12,6 +12,7 @@
 #include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/attention/attention_mask.h"
+#include "headlight/kernels/attention/attention_storage.h"
 #include "headlight/kernels/bf16_rounding.h"
 
 namespace headlight {
@@ -185,15 +186,24 @@ struct Decoding {
   float* sums;          // [heads][splits][SplitFloats]
 };
 
+Bf16Matrix Bf16Rows(const Tensor& tensor, const SequenceRange& range, int64_t head) {
+  const bool padded = tensor.shape().rank() == 4;
+  const int64_t first = padded ? range.sequence : range.key_begin;
+  const BFloat16* data =
+      tensor.data<BFloat16>() + first * tensor.stride(0) + head * tensor.stride(padded ? 2 : 1);
+  return {reinterpret_cast<const uint16_t*>(data), tensor.stride(padded ? 1 : 0)};
+}
+
 class DecodingWork {
  public:
+  // `stored`: the tensors in bf16, whose keys and values are read; or null.
   DecodingWork(const AttentionProblem& problem, const AttentionInputs& inputs,
-               const PreparedMask& mask)
-      : problem_(problem), inputs_(inputs), mask_(mask) {
+               const AttentionInputs* stored, const PreparedMask& mask)
+      : problem_(problem), inputs_(inputs), stored_(stored), mask_(mask) {
     int64_t floats = 0;
     for (int64_t s = 0; s < problem.batch(); ++s) {
+      if (!DecodesInPlace(problem, stored == nullptr ? inputs : *stored, s)) continue;
       const HeadProblem head = Head(s, 0);
-      if (!Decodes(head)) continue;
       const int64_t limit = mask.IntervalsOf(s).limit;
       const int64_t splits = std::max<int64_t>(BlockCount(limit, kDecodingKeys), 1);
       sequences_.push_back({s, splits, shares_, nullptr});
@@ -250,11 +260,20 @@ class DecodingWork {
 
  private:
   HeadProblem Head(int64_t sequence, int64_t head) const {
-    return ProblemOf(problem_, inputs_, mask_, sequence, head);
+    HeadProblem made = ProblemOf(problem_, inputs_, mask_, sequence, head);
+    if (stored_ != nullptr) {
+      const int64_t kv_head = head / (problem_.heads / problem_.kv_heads);
+      const SequenceRange range = RangeOf(problem_, sequence);
+      if (range.keys == 0) return made;  // there may be no tensor
+      made.key_bf16 = Bf16Rows(stored_->key, range, kv_head);
+      made.value_bf16 = Bf16Rows(stored_->value, range, kv_head);
+    }
+    return made;
   }
 
   const AttentionProblem& problem_;
   const AttentionInputs& inputs_;
+  const AttentionInputs* stored_;
   const PreparedMask& mask_;
   std::vector<Decoding> sequences_;
   int64_t shares_ = 0;
@@ -286,8 +305,8 @@ int64_t ForwardShare(const ForwardOperands& in, const Share& share) {
   return replaced;
 }
 
-void ForwardFused(const ForwardOperands& in, bool rounds) {
-  const DecodingWork decoding(in.problem, in.inputs, in.mask);
+void ForwardFused(const ForwardOperands& in, const AttentionInputs* stored, bool rounds) {
+  const DecodingWork decoding(in.problem, in.inputs, stored, in.mask);
   std::vector<Share> shares =
       SplitIntoShares(in.problem, in.mask, in.problem.heads, Split::kHeadsAndQueries, in.unit);
   std::erase_if(shares, [&](const Share& share) { return decoding.Has(share.sequence); });
@@ -551,11 +570,23 @@ ProductPlan PlanProducts(const AttentionProblem& problem, Bf16Unit unit) {
   return {Bf16Unit::kNone, true};
 }
 
-void ForwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const AttentionInputs& inputs,
-                   AttentionOutputs& outputs) {
-  SelectedIsa();  // before the first dispatch
+bool DecodesInPlace(const AttentionProblem& problem, const AttentionInputs& inputs,
+                    int64_t sequence) {
+  const auto adjacent = [](const Tensor& tensor) {
+    return tensor.empty() || tensor.stride(tensor.shape().rank() - 1) == 1;
+  };
+  const int64_t queries = RangeOf(problem, sequence).queries;
+  return queries > 0 && queries <= kDecodingQueries && !problem.mask.blocks &&
+         problem.relative.keys.empty() && problem.relative.values.empty() && adjacent(inputs.key) &&
+         adjacent(inputs.value) && (inputs.key.empty() || inputs.key.dtype() != DType::kF16);
+}
+
+namespace {
+
+// `stored` as for DecodingWork.
+void ForwardF32(Bf16Unit unit, const AttentionProblem& problem, const AttentionInputs& inputs,
+                const AttentionInputs* stored, AttentionOutputs& outputs) {
   CheckInputs(problem, inputs);
-  if (!FusedRefusal(problem).empty()) return AttentionForwardReference(problem, inputs, outputs);
   PrepareOutputs(problem, outputs);
   const bool probed = !outputs.weights.empty() || outputs.statistics;
   Tensor lse = outputs.lse;
@@ -564,8 +595,27 @@ void ForwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const Attenti
   }
   const PreparedMask mask(problem, PreparedMask::For::kForward);
   const ProductPlan plan = PlanProducts(problem, unit);
-  ForwardFused({problem, inputs, mask, plan.unit, outputs, lse}, plan.rounds);
+  ForwardFused({problem, inputs, mask, plan.unit, outputs, lse}, stored, plan.rounds);
   if (probed) ProbeFused(problem, inputs, mask, outputs, lse);
+}
+
+}  // namespace
+
+void ForwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const AttentionInputs& inputs,
+                   AttentionOutputs& outputs) {
+  SelectedIsa();  // before the first dispatch
+  CheckInputs(problem, inputs);
+  const bool stored = IsStorage(problem.dtype);
+  if (!FusedRefusal(stored ? WideProblem(problem) : problem).empty()) {
+    return AttentionForwardReference(problem, inputs, outputs);
+  }
+  if (!stored) return ForwardF32(unit, problem, inputs, nullptr, outputs);
+  ForwardByF32(problem, inputs, Copy::kAllButDecoded, outputs,
+               [&](const AttentionProblem& wide, const AttentionInputs& wide_inputs,
+                   const AttentionInputs& own, AttentionOutputs& wide_outputs) {
+                 ForwardF32(unit, wide, wide_inputs, problem.dtype == DType::kBF16 ? &own : nullptr,
+                            wide_outputs);
+               });
 }
 
 void BackwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const AttentionInputs& inputs,
@@ -573,6 +623,14 @@ void BackwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const Attent
                     AttentionGradients& gradients) {
   SelectedIsa();
   CheckInputs(problem, inputs);
+  if (IsStorage(problem.dtype)) {
+    return BackwardByF32(problem, inputs, outputs, out_gradient, gradients,
+                         [&](const AttentionProblem& wide, const AttentionInputs& wide_inputs,
+                             const AttentionOutputs& wide_outputs, const Tensor& wide_gradient,
+                             AttentionGradients& to) {
+                           BackwardOnUnit(unit, wide, wide_inputs, wide_outputs, wide_gradient, to);
+                         });
+  }
   CheckTokens(problem, "out", outputs.out, OutShape(problem), problem.query_offsets);
   CheckLse(problem, outputs.lse);
   if (!FusedRefusal(problem).empty()) {

@@ -119,7 +119,7 @@ struct AttentionProblem {
   int64_t head_dim = 0;
   int64_t value_dim = 0;
   DType dtype = DType::kF32;  // of every tensor; f32 or f64
-  // kBF16, for f32 alone: the operands of every product of the fused kernels (queries, keys,
+  // kBF16, not for f64: the operands of every product of the fused kernels (queries, keys,
   // values, weights, gradients) are rounded to bf16, what is finite stays finite, and sums and
   // softmax are f32. Products of at most four queries (decoding) and of weights and statistics stay
   // f32, and so does what runs the reference.
@@ -177,8 +177,8 @@ struct HeadWeights {
 };
 
 // Per query statistics of the weights (before dropout) of chosen heads, in O(n) memory. Tensors are
-// [chosen heads, query tokens] of the problem's dtype, allocated by AttentionForward. All are 0
-// (and the key -1) for a query with nothing to attend to.
+// [chosen heads, query tokens] of the problem's dtype (f32 for bf16 and f16), allocated by
+// AttentionForward. All are 0 (and the key -1) for a query with nothing to attend to.
 struct HeadStatistics {
   std::vector<int64_t> heads;    // asked: which heads, ascending or not
   std::vector<uint8_t> key_set;  // asked: empty, or one per key token; non-zero is in the set

@@ -5,9 +5,12 @@
 #include "headlight/base/error.h"
 #include "headlight/base/random.h"
 #include "headlight/kernels/attention/attention_internal.h"
+#include "headlight/kernels/attention/attention_storage.h"
 
 namespace headlight {
 namespace {
+
+using namespace attention;
 
 using attention::BlockCount;
 using attention::RangeOf;
@@ -222,8 +225,9 @@ void CheckAttentionProblem(const AttentionProblem& problem) {
                 "attention: head_dim and value_dim must be at least 1, found {} and {}",
                 problem.head_dim, problem.value_dim);
   }
+  if (IsStorage(problem.dtype)) return CheckAttentionProblem(WideProblem(problem));
   if (problem.dtype != DType::kF32 && problem.dtype != DType::kF64) {
-    throw Error(ErrorKind::kShape, "attention: dtype must be f32 or f64, found {}",
+    throw Error(ErrorKind::kShape, "attention: dtype must be f32, f64, bf16 or f16, found {}",
                 DTypeName(problem.dtype));
   }
   if (problem.precision == Precision::kBF16 && problem.dtype == DType::kF64) {

@@ -96,11 +96,20 @@ struct RelativeTable {
   }
 };
 
+// The same in bf16, columns adjacent.
+struct Bf16Matrix {
+  const uint16_t* data = nullptr;
+  int64_t row_stride = 0;
+
+  const uint16_t* row(int64_t i) const { return data + i * row_stride; }
+};
+
 struct HeadProblem {
   // What multiplies; kNone: f32, of the ISA that runs. Others know no tables of relative positions.
   Bf16Unit unit = Bf16Unit::kNone;
   int64_t queries = 0, keys = 0, head_dim = 0, value_dim = 0;
   Matrix query, key, value;
+  Bf16Matrix key_bf16, value_bf16;  // of a head that decodes: in place of key and value; or null
   float scale = 1;
   float gate = 1;  // of a head that is not closed; a closed one keeps no key
   RowIntervals intervals;
@@ -145,7 +154,6 @@ int64_t FusedForwardBf16(const HeadProblem& head, const ForwardTask& task);  // 
 // al. 2023, "Flash-Decoding").
 inline constexpr int64_t kDecodingQueries = 4;
 inline constexpr int64_t kDecodingKeys = 2 * kKeyBlock;
-bool Decodes(const HeadProblem& head);
 
 // Floats that the queries of one head leave of one split: for each the largest score times log2 e,
 // the sum of its weights relative to it, and the weighted sum of the values.

@@ -6,6 +6,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/kernels/attention/attention_internal.h"
+#include "headlight/kernels/attention/attention_storage.h"
 #include "headlight/kernels/attention/attention_textbook.h"
 
 namespace headlight {
@@ -18,6 +19,7 @@ void RefuseForTextbook(AttentionImplementation implementation, const AttentionPr
     throw Error(ErrorKind::kUsage, "attention: {} does not compute {}; use fused",
                 Name(implementation), what);
   };
+  refuse(attention::IsStorage(problem.dtype), "bf16 or f16");
   refuse(!problem.mask.query_documents.empty(), "document boundaries");
   refuse(problem.mask.blocks.has_value(), "block lists");
   refuse(problem.softcap.has_value(), "a softcap");
@@ -64,7 +66,8 @@ void AttentionPass::Forward(AttentionImplementation implementation, const Attent
   if (implementation == AttentionImplementation::kFused) {
     CheckAttentionProblem(problem);  // before its sizes are used
     if (outputs.lse.empty()) {
-      outputs.lse = own_lse_.Get(attention::LseShape(problem), problem.dtype);
+      const DType dtype = attention::IsStorage(problem.dtype) ? DType::kF32 : problem.dtype;
+      outputs.lse = own_lse_.Get(attention::LseShape(problem), dtype);
     }
     lse_ = outputs.lse;
     return AttentionForward(problem, inputs, outputs);

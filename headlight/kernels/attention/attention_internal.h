@@ -63,6 +63,10 @@ void BackwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const Attent
                     AttentionGradients& gradients);
 AttentionPlan PlanOnUnit(Bf16Unit unit, const AttentionProblem& problem);
 
+// Whether a sequence has so few queries that its keys and values are read where they lie.
+bool DecodesInPlace(const AttentionProblem& problem, const AttentionInputs& inputs,
+                    int64_t sequence);
+
 // All throw kShape or kUsage.
 void CheckTensor(const AttentionProblem& problem, const char* name, const Tensor& tensor,
                  const Shape& shape);

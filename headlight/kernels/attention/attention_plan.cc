@@ -8,6 +8,7 @@
 #include "headlight/base/cpu.h"
 #include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_internal.h"
+#include "headlight/kernels/attention/attention_storage.h"
 
 namespace headlight {
 namespace attention {
@@ -91,6 +92,11 @@ namespace attention {
 
 AttentionPlan PlanOnUnit(Bf16Unit unit, const AttentionProblem& problem) {
   CheckAttentionProblem(problem);
+  if (IsStorage(problem.dtype)) {
+    AttentionPlan wide = PlanOnUnit(unit, WideProblem(problem));
+    wide.kernel += fmt::format(", {} in memory", DTypeName(problem.dtype));
+    return wide;
+  }
   const Isa isa = SelectedIsa();
   AttentionPlan plan;
   plan.modifiers = ModifiersOf(problem);

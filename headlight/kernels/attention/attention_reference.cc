@@ -9,9 +9,12 @@
 
 #include "headlight/base/threads.h"
 #include "headlight/kernels/attention/attention_internal.h"
+#include "headlight/kernels/attention/attention_storage.h"
 
 namespace headlight {
 namespace {
+
+using namespace attention;
 
 using attention::RangeOf;
 using attention::SequenceRange;
@@ -549,6 +552,13 @@ std::optional<ScorePosition> FindNonFinite(const AttentionProblem& problem,
 
 void AttentionForwardReference(const AttentionProblem& problem, const AttentionInputs& inputs,
                                AttentionOutputs& outputs) {
+  if (IsStorage(problem.dtype)) {
+    return ForwardByF32(problem, inputs, Copy::kAll, outputs,
+                        [](const AttentionProblem& wide, const AttentionInputs& wide_inputs,
+                           const AttentionInputs&, AttentionOutputs& wide_outputs) {
+                          AttentionForwardReference(wide, wide_inputs, wide_outputs);
+                        });
+  }
   attention::CheckInputs(problem, inputs);
   attention::PrepareOutputs(problem, outputs);
   DispatchFloat(problem.dtype, [&]<typename T>() { return Forward<T>(problem, inputs, outputs); });
@@ -556,6 +566,14 @@ void AttentionForwardReference(const AttentionProblem& problem, const AttentionI
 
 void AttentionBackwardReference(const AttentionProblem& problem, const AttentionInputs& inputs,
                                 const Tensor& out_gradient, AttentionGradients& gradients) {
+  if (IsStorage(problem.dtype)) {
+    return BackwardByF32(
+        problem, inputs, {}, out_gradient, gradients,
+        [](const AttentionProblem& wide, const AttentionInputs& wide_inputs,
+           const AttentionOutputs&, const Tensor& wide_gradient, AttentionGradients& to) {
+          AttentionBackwardReference(wide, wide_inputs, wide_gradient, to);
+        });
+  }
   attention::CheckInputs(problem, inputs);
   attention::CheckGradients(problem, out_gradient, gradients);
   DispatchFloat(problem.dtype, [&]<typename T>() {
@@ -566,6 +584,9 @@ void AttentionBackwardReference(const AttentionProblem& problem, const Attention
 std::optional<ScorePosition> FindNonFiniteScore(const AttentionProblem& problem,
                                                 const AttentionInputs& inputs) {
   attention::CheckInputs(problem, inputs);
+  if (IsStorage(problem.dtype)) {
+    return FindNonFiniteScore(WideProblem(problem), WideInputs(problem, inputs));
+  }
   return DispatchFloat(problem.dtype,
                        [&]<typename T>() { return FindNonFinite<T>(problem, inputs); });
 }

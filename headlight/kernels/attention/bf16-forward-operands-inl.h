@@ -34,8 +34,8 @@ struct ForwardOperands {
   }
 
   // Whether all are finite; those that are not are packed as 0.
-  bool PackValues(const HeadProblem& head, int64_t begin, int64_t count) {
-    return PackBoundedPairs(head.value, begin, count, head.value_dim, value_width, values);
+  bool PackValues(const Matrix& value, int64_t value_dim, int64_t begin, int64_t count) {
+    return PackBoundedPairs(value, begin, count, value_dim, value_width, values);
   }
 
   // Queries [row, row + rows), rows up to R zero.

@@ -8,6 +8,8 @@
 #define HEADLIGHT_KERNELS_ATTENTION_DECODING_INL_H_
 #endif
 
+#include <vector>
+
 #include "headlight/kernels/attention/forward-inl.h"
 #include "headlight/kernels/vector-inl.h"
 
@@ -18,62 +20,104 @@ namespace HWY_NAMESPACE {
 
 using headlight::HWY_NAMESPACE::LoadPart;
 
+// Rows of keys or values as they lie in memory.
+struct F32Rows {
+  using Element = float;
+  static HWY_INLINE V Load(const float* from) { return hn::LoadU(D(), from); }
+  static HWY_INLINE V LoadFirst(const float* from, int64_t count) {
+    return LoadPart(D(), from, count);
+  }
+
+  Matrix rows;
+  const float* row(int64_t i) const { return rows.row(i); }
+};
+
+struct Bf16Rows {
+  using Element = uint16_t;
+  static HWY_INLINE V Load(const uint16_t* from) {
+    const DU du;
+    const auto wide = hn::PromoteTo(du, hn::LoadU(hn::Rebind<uint16_t, D>(), from));
+    return hn::BitCast(D(), hn::ShiftLeft<16>(wide));
+  }
+  static HWY_INLINE V LoadFirst(const uint16_t* from, int64_t count) {
+    HWY_ALIGN uint16_t buffer[kLanes] = {};
+    std::copy_n(from, count, buffer);
+    return Load(buffer);
+  }
+
+  Bf16Matrix rows;
+  const uint16_t* row(int64_t i) const { return rows.row(i); }
+};
+
+template <class Element>
+HWY_INLINE void PrefetchElements(const Element* row, int64_t stride, int64_t rows, int64_t dim) {
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(Element));
+  for (int64_t r = 0; r < rows; ++r, row += stride) {
+    for (int64_t c = 0; c < dim; c += kLine) hwy::Prefetch(row + c);
+  }
+}
+
 // scores[0..kTogether) = q . k of as many keys from `key`, which exist.
 constexpr int64_t kTogether = 4;
-HWY_INLINE void DotKeys(const HeadProblem& head, const float* query, int64_t key, float* scores) {
+template <class Rows>
+HWY_INLINE void DotKeys(const Rows& keys, int64_t dim, const float* query, int64_t key,
+                        float* scores) {
   const D d;
-  const float* rows[kTogether];
+  const typename Rows::Element* rows[kTogether];
   V sums[kTogether];
   for (int64_t j = 0; j < kTogether; ++j) {
-    rows[j] = head.key.row(key + j);
+    rows[j] = keys.row(key + j);
     sums[j] = hn::Zero(d);
   }
-  PrefetchRows(rows[0] + kPrefetchRows * head.key.row_stride, head.key.row_stride, kTogether,
-               head.head_dim);
+  PrefetchElements(rows[0] + kPrefetchRows * keys.rows.row_stride, keys.rows.row_stride, kTogether,
+                   dim);
   int64_t c = 0;
-  for (; c + kLanes <= head.head_dim; c += kLanes) {
+  for (; c + kLanes <= dim; c += kLanes) {
     const V q = hn::LoadU(d, query + c);
     for (int64_t j = 0; j < kTogether; ++j) {
-      sums[j] = hn::MulAdd(q, hn::LoadU(d, rows[j] + c), sums[j]);
+      sums[j] = hn::MulAdd(q, Rows::Load(rows[j] + c), sums[j]);
     }
   }
   for (int64_t j = 0; j < kTogether; ++j) {
-    if (c < head.head_dim) {
-      const int64_t left = head.head_dim - c;
-      sums[j] = hn::MulAdd(LoadPart(d, query + c, left), LoadPart(d, rows[j] + c, left), sums[j]);
+    if (c < dim) {
+      const int64_t left = dim - c;
+      sums[j] =
+          hn::MulAdd(LoadPart(d, query + c, left), Rows::LoadFirst(rows[j] + c, left), sums[j]);
     }
     scores[j] = hn::GetLane(hn::SumOfLanes(d, sums[j]));
   }
 }
 
 // The same for one key, in the same order of additions.
-HWY_INLINE float DotKey(const HeadProblem& head, const float* query, int64_t key) {
+template <class Rows>
+HWY_INLINE float DotKey(const Rows& keys, int64_t dim, const float* query, int64_t key) {
   const D d;
-  const float* row = head.key.row(key);
+  const typename Rows::Element* row = keys.row(key);
   V sum = hn::Zero(d);
   int64_t c = 0;
-  for (; c + kLanes <= head.head_dim; c += kLanes) {
-    sum = hn::MulAdd(hn::LoadU(d, query + c), hn::LoadU(d, row + c), sum);
+  for (; c + kLanes <= dim; c += kLanes) {
+    sum = hn::MulAdd(hn::LoadU(d, query + c), Rows::Load(row + c), sum);
   }
-  if (c < head.head_dim) {
-    const int64_t left = head.head_dim - c;
-    sum = hn::MulAdd(LoadPart(d, query + c, left), LoadPart(d, row + c, left), sum);
+  if (c < dim) {
+    const int64_t left = dim - c;
+    sum = hn::MulAdd(LoadPart(d, query + c, left), Rows::LoadFirst(row + c, left), sum);
   }
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 // Scores of query `row` against a range of the block into the strip, finished; returns the largest.
-inline HWY_NOINLINE float ScoreInPlace(const HeadProblem& head, const KeyBlock& block,
-                                       const StripRange& range, int64_t row,
-                                       ForwardScratch& scratch) {
+template <class Rows>
+HWY_NOINLINE float ScoreInPlace(const HeadProblem& head, const Rows& keys, const KeyBlock& block,
+                                const StripRange& range, int64_t row, ForwardScratch& scratch) {
   const D d;
   const int64_t first = range.first_vector * kLanes, last = range.last_vector * kLanes;
   const int64_t there = std::min(last, block.count);
   int64_t j = first;
   for (; j + kTogether <= there; j += kTogether) {
-    DotKeys(head, scratch.operands.query, block.begin + j, scratch.strip + j);
+    DotKeys(keys, head.head_dim, scratch.operands.query, block.begin + j, scratch.strip + j);
   }
-  for (; j < there; ++j) scratch.strip[j] = DotKey(head, scratch.operands.query, block.begin + j);
+  for (; j < there; ++j)
+    scratch.strip[j] = DotKey(keys, head.head_dim, scratch.operands.query, block.begin + j);
   std::fill(scratch.strip + there, scratch.strip + last, 0.0f);
 
   V largest = hn::Set(d, kNegativeInfinity);
@@ -89,11 +133,11 @@ inline HWY_NOINLINE float ScoreInPlace(const HeadProblem& head, const KeyBlock& 
 
 // out += sum of weights[j] * value row j for keys [begin, end); false, with `out` as it was, where
 // a value is not finite.
-inline HWY_NOINLINE bool AddValuesInPlace(const HeadProblem& head, int64_t begin, int64_t end,
-                                          const float* weights, float* out) {
+template <class Rows>
+HWY_NOINLINE bool AddValuesInPlace(const Rows& values, int64_t columns, int64_t begin, int64_t end,
+                                   const float* weights, float* out) {
   const D d;
   const V zero = hn::Zero(d);
-  const int64_t columns = head.value_dim;
   HWY_ALIGN float sums[kMostWidth];
   V test = zero;
   for (int64_t first = 0; first < columns; first += kPanel) {
@@ -105,18 +149,18 @@ inline HWY_NOINLINE bool AddValuesInPlace(const HeadProblem& head, int64_t begin
     };
     if (first + kPanel <= columns) {
       for (int64_t key = begin; key < end; ++key) {
-        const float* row = head.value.row(key) + first;
-        PrefetchRows(row + kPrefetchRows * head.value.row_stride, 0, 1, kPanel);
-        for (int v = 0; v < kTileVectors; ++v) add(key, v, hn::LoadU(d, row + v * kLanes));
+        const typename Rows::Element* row = values.row(key) + first;
+        PrefetchElements(row + kPrefetchRows * values.rows.row_stride, 0, 1, kPanel);
+        for (int v = 0; v < kTileVectors; ++v) add(key, v, Rows::Load(row + v * kLanes));
       }
     } else {
       for (int64_t key = begin; key < end; ++key) {
-        const float* row = head.value.row(key) + first;
+        const typename Rows::Element* row = values.row(key) + first;
         for (int v = 0; v < vectors; ++v) {
           const int64_t left = std::min(kLanes, columns - first - v * kLanes);
           add(key, v,
-              left == kLanes ? hn::LoadU(d, row + v * kLanes)
-                             : LoadPart(d, row + v * kLanes, left));
+              left == kLanes ? Rows::Load(row + v * kLanes)
+                             : Rows::LoadFirst(row + v * kLanes, left));
         }
       }
     }
@@ -129,14 +173,28 @@ inline HWY_NOINLINE bool AddValuesInPlace(const HeadProblem& head, int64_t begin
   return true;
 }
 
+// The values of a block in f32, packed as rows.
+inline std::vector<float> BlockValues(const HeadProblem& head, const KeyBlock& block) {
+  std::vector<float> values;
+  for (int64_t j = block.begin; j < block.begin + block.count; ++j) {
+    for (int64_t c = 0; c < head.value_dim; ++c) {
+      values.push_back(head.value_bf16.data == nullptr
+                           ? head.value.at(j, c)
+                           : hn::GetLane(Bf16Rows::LoadFirst(head.value_bf16.row(j) + c, 1)));
+    }
+  }
+  return values;
+}
+
 // Query `row` against one key block.
-inline void ForwardQuery(const HeadProblem& head, const KeyBlock& block, int64_t row,
-                         ForwardScratch& scratch) {
+template <class Rows>
+void ForwardQuery(const HeadProblem& head, const Rows& keys, const Rows& values,
+                  const KeyBlock& block, int64_t row, ForwardScratch& scratch) {
   const StripRange range = RangeOfStrip(head, row, 1, block.begin, block.count);
   if (range.empty()) return;
   scratch.operands.PackQueries<1>(head, row, 1);
   const float scale = head.scale * kLog2E;
-  const float score = ScoreInPlace(head, block, range, row, scratch);
+  const float score = ScoreInPlace(head, keys, block, range, row, scratch);
   const float largest = RaiseLargest(score * scale, row, scratch);
   float sum = 0;
   ExponentiateStrip<1, StoreF32>(range, scale, &largest, scratch.strip, &sum);
@@ -145,12 +203,16 @@ inline void ForwardQuery(const HeadProblem& head, const KeyBlock& block, int64_t
   const int64_t first = range.first_vector * kLanes;
   const int64_t last = std::min(range.last_vector * kLanes, block.count);
   float* out = scratch.out + row * scratch.value_width;
-  if (AddValuesInPlace(head, block.begin + first, block.begin + last, scratch.strip + first, out)) {
+  if (AddValuesInPlace(values, head.value_dim, block.begin + first, block.begin + last,
+                       scratch.strip + first, out)) {
     return;
   }
-  scratch.operands.PackValues(head, block.begin, block.count);
+  // Some are not finite.
+  const std::vector<float> packed = BlockValues(head, block);
+  const Matrix block_values{packed.data(), head.value_dim, 1};
+  scratch.operands.PackValues(block_values, head.value_dim, 0, block.count);
   scratch.operands.AddValues<1>(scratch.strip, first, last, true, out);
-  AddNonFiniteValues(head, block, range, row, 1, scratch.strip, out, scratch.value_width);
+  AddNonFiniteValues(head, {block_values, 0}, block, range, {row, 1}, scratch.strip, out);
 }
 
 inline int64_t ForwardSplit(const HeadProblem& head, int64_t split, float* sums) {
@@ -160,7 +222,13 @@ inline int64_t ForwardSplit(const HeadProblem& head, int64_t split, float* sums)
   StartRows(head.queries, scratch);
   for (int64_t begin = first_key; begin < last_key; begin += kKeyBlock) {
     const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin)};
-    for (int64_t row = 0; row < head.queries; ++row) ForwardQuery(head, block, row, scratch);
+    for (int64_t row = 0; row < head.queries; ++row) {
+      if (head.key_bf16.data != nullptr) {
+        ForwardQuery(head, Bf16Rows{head.key_bf16}, Bf16Rows{head.value_bf16}, block, row, scratch);
+      } else {
+        ForwardQuery(head, F32Rows{head.key}, F32Rows{head.value}, block, row, scratch);
+      }
+    }
   }
   for (int64_t row = 0; row < head.queries; ++row) {
     *sums++ = scratch.largest[row];

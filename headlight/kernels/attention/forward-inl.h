@@ -214,16 +214,25 @@ void DropStrip(const HeadProblem& head, const KeyBlock& block, const StripRange&
 
 // The packed values hold 0 where a value is not finite: adds what such values give to the rows that
 // keep them, so that they reach no other row.
-inline void AddNonFiniteValues(const HeadProblem& head, const KeyBlock& block,
-                               const StripRange& range, int64_t row, int64_t rows,
-                               const float* strip, float* out, int64_t width) {
+struct BlockRowsOf {
+  Matrix rows;
+  int64_t begin;  // the row of the block's first key
+};
+struct StripPlace {
+  int64_t row, rows;
+};
+inline void AddNonFiniteValues(const HeadProblem& head, const BlockRowsOf& values,
+                               const KeyBlock& block, const StripRange& range,
+                               const StripPlace& place, const float* strip, float* out) {
   const int64_t end = std::min(block.count, range.last_vector * kLanes);
+  const int64_t width = RoundUp(head.value_dim, kLanes);
   for (int64_t j = range.first_vector * kLanes; j < end; ++j) {
     for (int64_t c = 0; c < head.value_dim; ++c) {
-      const float value = head.value.at(block.begin + j, c);
+      const float value = values.rows.at(values.begin + j, c);
       if (std::isfinite(value)) continue;
-      for (int64_t r = 0; r < rows && row + r < head.queries; ++r) {
-        if (!head.Keeps(row + r, block.begin + j) || head.Drops(row + r, block.begin + j)) continue;
+      for (int64_t r = 0; r < place.rows && place.row + r < head.queries; ++r) {
+        const int64_t row = place.row + r, key = block.begin + j;
+        if (!head.Keeps(row, key) || head.Drops(row, key)) continue;
         out[r * width + c] += strip[r * kStripStride + j] * value;
       }
     }
@@ -270,7 +279,7 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   if (head.drops) DropStrip<R>(head, block, range, row, scratch.strip);
   float* out = scratch.out + at * scratch.value_width;
   if (!scratch.finite_values) {
-    AddNonFiniteValues(head, block, range, row, R, scratch.strip, out, scratch.value_width);
+    AddNonFiniteValues(head, {head.value, block.begin}, block, range, {row, R}, scratch.strip, out);
     add = true;
   }
   const int64_t first_key = range.first_vector * kLanes;
@@ -347,7 +356,7 @@ inline void ForwardKeyBlock(const HeadProblem& head, const ForwardTask& task, in
   const int64_t rows = task.end - task.begin;
   const KeyBlock block{begin, count};
   scratch.operands.PackKeys(head, begin, count);
-  scratch.finite_values = scratch.operands.PackValues(head, begin, count);
+  scratch.finite_values = scratch.operands.PackValues(head.value, head.value_dim, begin, count);
   if (scratch.key_table.present()) {
     scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
   }

@@ -34,9 +34,8 @@ struct ForwardOperands {
   }
 
   // Whether all are finite; those that are not are packed as 0.
-  bool PackValues(const HeadProblem& head, int64_t begin, int64_t count) {
-    const bool finite =
-        PackRows(head.value, begin, count, head.value_dim, value_width, values, value_width);
+  bool PackValues(const Matrix& value, int64_t value_dim, int64_t begin, int64_t count) {
+    const bool finite = PackRows(value, begin, count, value_dim, value_width, values, value_width);
     if (!finite) Sanitize(values, count, value_width, value_width);
     return finite;
   }

@@ -62,12 +62,6 @@ int64_t FusedForward(const HeadProblem& head, const ForwardTask& task) {
   return HWY_DYNAMIC_DISPATCH(ForwardOnTarget)(head, task);
 }
 
-bool Decodes(const HeadProblem& head) {
-  return head.queries > 0 && head.queries <= kDecodingQueries && head.key.column_stride == 1 &&
-         head.value.column_stride == 1 && !head.blocks.present() &&
-         head.relative_keys.rows.data == nullptr && head.relative_values.rows.data == nullptr;
-}
-
 int64_t FusedForwardSplit(const HeadProblem& head, int64_t split, float* sums) {
   return HWY_DYNAMIC_DISPATCH(ForwardSplitOnTarget)(head, split, sums);
 }
