@@ -23,6 +23,7 @@ using headlight::HWY_NAMESPACE::LoadPart;
 // Rows of keys or values as they lie in memory.
 struct F32Rows {
   using Element = float;
+  static constexpr int64_t kAhead = kPrefetchRows;  // rows that are fetched before their use
   static HWY_INLINE V Load(const float* from) { return hn::LoadU(D(), from); }
   static HWY_INLINE V LoadFirst(const float* from, int64_t count) {
     return LoadPart(D(), from, count);
@@ -34,6 +35,7 @@ struct F32Rows {
 
 struct Bf16Rows {
   using Element = uint16_t;
+  static constexpr int64_t kAhead = 2 * kPrefetchRows;
   static HWY_INLINE V Load(const uint16_t* from) {
     const DU du;
     const auto wide = hn::PromoteTo(du, hn::LoadU(hn::Rebind<uint16_t, D>(), from));
@@ -57,8 +59,33 @@ HWY_INLINE void PrefetchElements(const Element* row, int64_t stride, int64_t row
   }
 }
 
-// scores[0..kTogether) = q . k of as many keys from `key`, which exist.
 constexpr int64_t kTogether = 4;
+
+// scores[j] = the sum of the lanes of sums[j]. A whole vector is written.
+HWY_INLINE void SumLanes(const V (&sums)[kTogether], float* scores) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t j = 0; j < kTogether; ++j) scores[j] = hn::GetLane(sums[j]);
+#else
+  const D d;
+  // Every 128 bits of `all` hold partial sums of the four.
+  const hn::Repartition<double, D> d64;
+  const auto halves = [&](V a, V b) HWY_ATTR {
+    return hn::BitCast(d64, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  };
+  const auto first = halves(sums[0], sums[1]), second = halves(sums[2], sums[3]);
+  V all = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, first, second)),
+                  hn::BitCast(d, hn::InterleaveUpper(d64, first, second)));
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  all = hn::Add(all, hn::SwapAdjacentBlocks(all));
+#endif
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX2
+  all = hn::Add(all, hn::ReverseBlocks(d, all));
+#endif
+  hn::StoreU(all, d, scores);
+#endif
+}
+
+// scores[0..kTogether) = q . k of as many keys from `key`, which exist.
 template <class Rows>
 HWY_INLINE void DotKeys(const Rows& keys, int64_t dim, const float* query, int64_t key,
                         float* scores) {
@@ -69,7 +96,7 @@ HWY_INLINE void DotKeys(const Rows& keys, int64_t dim, const float* query, int64
     rows[j] = keys.row(key + j);
     sums[j] = hn::Zero(d);
   }
-  PrefetchElements(rows[0] + kPrefetchRows * keys.rows.row_stride, keys.rows.row_stride, kTogether,
+  PrefetchElements(rows[0] + Rows::kAhead * keys.rows.row_stride, keys.rows.row_stride, kTogether,
                    dim);
   int64_t c = 0;
   for (; c + kLanes <= dim; c += kLanes) {
@@ -84,8 +111,8 @@ HWY_INLINE void DotKeys(const Rows& keys, int64_t dim, const float* query, int64
       sums[j] =
           hn::MulAdd(LoadPart(d, query + c, left), Rows::LoadFirst(rows[j] + c, left), sums[j]);
     }
-    scores[j] = hn::GetLane(hn::SumOfLanes(d, sums[j]));
   }
+  SumLanes(sums, scores);
 }
 
 // The same for one key, in the same order of additions.
@@ -102,7 +129,10 @@ HWY_INLINE float DotKey(const Rows& keys, int64_t dim, const float* query, int64
     const int64_t left = dim - c;
     sum = hn::MulAdd(LoadPart(d, query + c, left), Rows::LoadFirst(row + c, left), sum);
   }
-  return hn::GetLane(hn::SumOfLanes(d, sum));
+  const V sums[kTogether] = {sum, sum, sum, sum};
+  HWY_ALIGN float scores[kTogether + kLanes];
+  SumLanes(sums, scores);
+  return scores[0];
 }
 
 // Scores of query `row` against a range of the block into the strip, finished; returns the largest.
@@ -139,18 +169,18 @@ HWY_NOINLINE bool AddValuesInPlace(const Rows& values, int64_t columns, int64_t 
   const D d;
   const V zero = hn::Zero(d);
   HWY_ALIGN float sums[kMostWidth];
-  V test = zero;
+  V tests[kTileVectors] = {};
   for (int64_t first = 0; first < columns; first += kPanel) {
     const int64_t vectors = std::min(kPanel, RoundUp(columns - first, kLanes)) / kLanes;
     V acc[kTileVectors] = {};
     const auto add = [&](int64_t key, int v, V value) HWY_ATTR {
       acc[v] = hn::MulAdd(hn::Set(d, weights[key - begin]), value, acc[v]);
-      test = hn::MulAdd(value, zero, test);
+      tests[v] = hn::MulAdd(value, zero, tests[v]);
     };
     if (first + kPanel <= columns) {
       for (int64_t key = begin; key < end; ++key) {
         const typename Rows::Element* row = values.row(key) + first;
-        PrefetchElements(row + kPrefetchRows * values.rows.row_stride, 0, 1, kPanel);
+        PrefetchElements(row + Rows::kAhead * values.rows.row_stride, 0, 1, kPanel);
         for (int v = 0; v < kTileVectors; ++v) add(key, v, Rows::Load(row + v * kLanes));
       }
     } else {
@@ -166,7 +196,9 @@ HWY_NOINLINE bool AddValuesInPlace(const Rows& values, int64_t columns, int64_t 
     }
     for (int v = 0; v < vectors; ++v) hn::Store(acc[v], d, sums + first + v * kLanes);
   }
-  if (!hn::AllTrue(d, hn::Eq(test, zero))) return false;
+  for (const V& test : tests) {
+    if (!hn::AllTrue(d, hn::Eq(test, zero))) return false;
+  }
   for (int64_t c = 0; c < columns; c += kLanes) {
     hn::StoreU(hn::Add(hn::LoadU(d, out + c), hn::Load(d, sums + c)), d, out + c);
   }
