@@ -9,8 +9,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # GCC 12 reports overlapping copies inside std::string that do not exist (GCC bug 105651).
   target_compile_options(headlight_options INTERFACE -Wno-restrict)
 endif()
-# Vector code is built for AVX2 and AVX-512 besides the architecture's baseline; the 128-bit x86 steps between are not.
-target_compile_definitions(headlight_options INTERFACE HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4\))
+# Vector code is built for AVX2 and AVX-512, or NEON, besides the architecture's baseline. Not for the 128-bit x86 steps
+# between, and not for SVE: the kernels keep arrays of vectors, whose size the compiler must know.
+target_compile_definitions(headlight_options INTERFACE
+  HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128\))
 
 if(HEADLIGHT_WERROR)
   target_compile_options(headlight_options INTERFACE -Werror)
