@@ -42,6 +42,7 @@ foreach(path IN ITEMS HEADLIGHT_ISA=avx2 HEADLIGHT_ISA=baseline HEADLIGHT_BF16=a
     SKIP_REGULAR_EXPRESSION "this (CPU|machine) lacks")
 endforeach()
 
-if(EXISTS ${PROJECT_SOURCE_DIR}/tests/CMakeLists.txt)
+# These start the programs of the build from scripts, as those of this machine.
+if(EXISTS ${PROJECT_SOURCE_DIR}/tests/CMakeLists.txt AND NOT CMAKE_CROSSCOMPILING)
   add_subdirectory(tests)
 endif()

@@ -424,7 +424,11 @@ HWY_INLINE Draws Draw(const DropoutStream& stream, int64_t group, int64_t key) {
   const VU third1 = hn::Set(du, static_cast<uint32_t>(second) ^ (key0 + 2 * kStep0));
   const VU third3 = hn::Set(du, static_cast<uint32_t>(third));
   const auto keys = hn::ShiftLeft<1>(hn::Iota(du64, 0));
+#if HWY_TARGET == HWY_NEON
+  DrawHalf halves[2] = {};  // no constructor: an implicit one is not compiled for the target
+#else
   DrawHalf halves[2];
+#endif
   for (int odd = 0; odd < 2; ++odd) {
     const auto lanes = hn::Add(keys, hn::Set(du64, static_cast<uint64_t>(key + odd)));
     const VU wide0 = MultiplyLow(hn::Xor(hn::BitCast(du, lanes), hn::Set(du, key0)), kFactor0);
