@@ -1,5 +1,5 @@
 // Products of bf16 operands with f32 sums: rounding, packing, and blocks of 16 x 16 sums. For files
-// that include bf16-target.h.
+// that include bf16-target-inl.h.
 //
 // Left operands are rows of bf16. Right ones are pairs, B[k / 2][n][k % 2]: 32 bits hold two
 // neighbours on the summed axis, whose length, filled up with zeros, is a multiple of kPairDepth.

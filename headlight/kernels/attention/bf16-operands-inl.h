@@ -1,5 +1,5 @@
 // Operands in bf16: how rows of f32 become rows and pairs (bf16-inl.h), in files that include
-// bf16-target.h.
+// bf16-target-inl.h.
 
 #ifndef HEADLIGHT_KERNELS_ATTENTION_BF16_OPERANDS_INL_H_
 #define HEADLIGHT_KERNELS_ATTENTION_BF16_OPERANDS_INL_H_

@@ -1,6 +1,6 @@
 // The fused kernels with operands in bf16, for CPUs that have a unit for their products: the code
 // of the f32 kernels, compiled with other operands.
-#include "headlight/kernels/bf16-target.h"
+#include "headlight/kernels/bf16-target-inl.h"
 // After that, which defines what they are compiled for.
 #include "headlight/base/error.h"
 #include "headlight/kernels/attention/attention_fused.h"

@@ -3,7 +3,7 @@
 //
 // Same bits: an element of y or dx is one chain over the depth; one of a weight gradient is one
 // chain over all rows of x. Both start from zero, or from the bias.
-#include "headlight/kernels/bf16-target.h"
+#include "headlight/kernels/bf16-target-inl.h"
 // After that, which defines what they are compiled for.
 #include <algorithm>
 #include <cstring>
@@ -261,7 +261,7 @@ const LinearKernels& Bf16LinearKernels() {
 #if HWY_ARCH_X86
   static const LinearKernels kernels = {
       .packed = DType::kBF16,
-      .panel_columns = N_AVX3_BF16::kPairPanel,
+      .panel_columns = [] { return N_AVX3_BF16::kPairPanel; },
       .packed_size = N_AVX3_BF16::PairedSize,
       .pack_forward_panel = N_AVX3_BF16::PackForwardPairs,
       .pack_backward_panel = N_AVX3_BF16::PackBackwardPairs,

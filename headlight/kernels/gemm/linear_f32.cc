@@ -272,7 +272,7 @@ const LinearKernels& F32LinearKernels() {
   SelectedIsa();  // before the first dispatch
   static const LinearKernels kernels = {
       .packed = DType::kF32,
-      .panel_columns = HWY_DYNAMIC_DISPATCH(PanelColumnsT)(),
+      .panel_columns = [] { return HWY_DYNAMIC_DISPATCH(PanelColumnsT)(); },
       .packed_size =
           [](int64_t depth, int64_t columns) {
             return HWY_DYNAMIC_DISPATCH(PackedSizeT)(depth, columns);

@@ -41,7 +41,7 @@ struct GradientBlock {
 
 struct LinearKernels {
   DType packed;  // of packed weights
-  int64_t panel_columns;
+  int64_t (*panel_columns)();
   int64_t (*packed_size)(int64_t depth, int64_t columns);
   // The panel from column `first` of B[in][out] = weight^T, and of B[out][in] = weight.
   void (*pack_forward_panel)(const Tensor& weight, int64_t first, Tensor& packed);

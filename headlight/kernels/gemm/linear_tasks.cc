@@ -100,7 +100,7 @@ void PackLinear(const Tensor& weight, PackedLinear::Use use, Precision precision
   layout.kernels = &kernels;
   layout.rounds = choice.rounds;
   const Tensor from = Operand(weight, choice.rounds);
-  const int64_t out = weight.size(0), in = weight.size(1), panel = kernels.panel_columns;
+  const int64_t out = weight.size(0), in = weight.size(1), panel = kernels.panel_columns();
   Reserve(kernels.packed_size(in, out), kernels.packed, layout.forward);
   const int64_t forward_panels = DivideUp(out, panel);
   int64_t backward_panels = 0;

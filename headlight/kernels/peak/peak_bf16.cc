@@ -1,4 +1,4 @@
-#include "headlight/kernels/bf16-target.h"
+#include "headlight/kernels/bf16-target-inl.h"
 // After that, which defines what they are compiled for.
 #include "headlight/base/error.h"
 #include "headlight/kernels/peak/peak_internal.h"
