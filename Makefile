@@ -5,12 +5,13 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 SOURCES = $(shell git ls-files -co --exclude-standard '*.cc' '*.h')
 
-.PHONY: help run release test test-long packages packages-test format lint clean install
+.PHONY: help run release test test-long test-arm packages packages-test format lint clean install
 
 help:
 	@echo "make run        install what is missing, build, train 1, 2, 4 and 8 heads on built-in text, show the result"
 	@echo "make test       build and run every default test"
 	@echo "make test-long  the tests that take minutes"
+	@echo "make test-arm   the kernels' tests for 64-bit ARM, under qemu (as root: adds packages of arm64; takes many minutes)"
 	@echo "make install    install the library and the program below PREFIX ($(PREFIX))"
 	@echo "make format     format the sources"
 	@echo "make lint       layer check, format check, clang-tidy (takes minutes)"
@@ -38,6 +39,9 @@ test-long: packages-test
 	@cmake --preset dev >/dev/null
 	cmake --build --preset dev -j $(JOBS)
 	ctest --preset dev -L long
+
+test-arm:
+	@JOBS=$(JOBS) tools/test-arm.sh
 
 format: packages-test
 	clang-format -i $(SOURCES)

@@ -1,5 +1,6 @@
-# One test program per folder of the library, named after it: headlight/kernels/attention -> test_kernels_attention.
-# Tests that take more than a few seconds lie in *_long_test.cc: they become test_<folder>_long, labelled "long".
+# One test program per folder of the library, named after it: headlight/kernels/attention -> test_kernels_attention, whose
+# tests are labelled kernels_attention. Tests that take more than a few seconds lie in *_long_test.cc: they become
+# test_<folder>_long, labelled "long".
 
 find_package(GTest REQUIRED)
 include(GoogleTest)
@@ -9,13 +10,14 @@ function(headlight_add_test_program name)
   target_link_libraries(${name} PRIVATE headlight headlight_options GTest::gmock GTest::gtest_main
     nlohmann_json::nlohmann_json PkgConfig::hwy)
   target_compile_definitions(${name} PRIVATE HEADLIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  set(label "")
+  string(REGEX REPLACE "^test_" "" label ${name})
   set(seconds 600)
   if(name MATCHES "_long$")
-    set(label LABELS long)
+    set(label long)
     set(seconds 5400)  # attention_property_long_test.cc may be asked for an hour
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${seconds} ${label})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${seconds} LABELS ${label})
 endfunction()
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headlight/*_test.cc)
@@ -38,7 +40,7 @@ endforeach()
 foreach(path IN ITEMS HEADLIGHT_ISA=avx2 HEADLIGHT_ISA=baseline HEADLIGHT_BF16=avx512_bf16 HEADLIGHT_BF16=none)
   string(REPLACE "=" "." name "${path}")
   add_test(NAME kernels_gemm.${name} COMMAND test_kernels_gemm --gtest_brief=1)
-  set_tests_properties(kernels_gemm.${name} PROPERTIES TIMEOUT 600 ENVIRONMENT ${path}
+  set_tests_properties(kernels_gemm.${name} PROPERTIES TIMEOUT 600 LABELS kernels_gemm ENVIRONMENT ${path}
     SKIP_REGULAR_EXPRESSION "this (CPU|machine) lacks")
 endforeach()
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages named in the given lists (one name a line), and only those that are missing.
+# Installs the Debian packages named in the given lists (one name a line), and only those that are missing. A name is that
+# of this machine's package, name:arm64 that of another architecture.
 # usage: tools/install-packages.sh LIST...
 set -eu
 
@@ -8,10 +9,16 @@ if [ $# -eq 0 ]; then
   exit 2
 fi
 
+machine=$(dpkg --print-architecture 2>/dev/null || true)
+installed() {
+  wanted=$machine
+  case $1 in *:*) wanted=${1#*:} ;; esac
+  dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$1" 2>/dev/null | grep -qxE "($wanted|all) installed"
+}
+
 missing=""
 for package in $(cat "$@"); do
-  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-  [ "$status" = installed ] || missing="$missing $package"
+  installed "$package" || missing="$missing $package"
 done
 if [ -z "$missing" ]; then
   exit 0
