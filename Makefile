@@ -11,7 +11,7 @@ help:
 	@echo "make run        install what is missing, build, train 1, 2, 4 and 8 heads on built-in text, show the result"
 	@echo "make test       build and run every default test"
 	@echo "make test-long  the tests that take minutes"
-	@echo "make test-arm   the kernels' tests for 64-bit ARM, under qemu (as root: adds packages of arm64; takes many minutes)"
+	@echo "make test-arm   the kernels' tests for 64-bit ARM, under qemu (as root: adds packages of arm64; takes minutes)"
 	@echo "make install    install the library and the program below PREFIX ($(PREFIX))"
 	@echo "make format     format the sources"
 	@echo "make lint       layer check, format check, clang-tidy (takes minutes)"

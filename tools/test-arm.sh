@@ -21,6 +21,7 @@ fi
 tools/install-packages.sh tools/packages-arm.txt
 
 if [ $# -eq 0 ]; then
+  # shellcheck disable=SC2046  # a list of names
   set -- $(find headlight/{base,tensor,kernels} -name '*_test.cc' ! -name '*_long_test.cc' -printf '%h\n' |
     sed 's,^headlight/,,' | sort -u)
 fi
