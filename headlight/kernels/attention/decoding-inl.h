@@ -171,8 +171,7 @@ HWY_NOINLINE bool AddValuesInPlace(const Rows& values, int64_t columns, int64_t 
   HWY_ALIGN float sums[kMostWidth];
   V tests[kTileVectors] = {};
   if constexpr (HWY_TARGET == HWY_NEON) {
-    for (V& test : tests)
-      test = zero;  // its vectors have a constructor that leaves them as they are
+    for (V& test : tests) test = zero;  // its vectors have a constructor that sets nothing
   }
   for (int64_t first = 0; first < columns; first += kPanel) {
     const int64_t vectors = std::min(kPanel, RoundUp(columns - first, kLanes)) / kLanes;
