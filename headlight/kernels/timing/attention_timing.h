@@ -1,7 +1,8 @@
 // How fast attention is, by shape: `headlight bench`.
 //
 // Machines are noisy and their clocks move, so what is compared is measured in turns: in every
-// repetition each shape runs for a moment, and the peak of the machine's products in that precision is measured just before it.
+// repetition each shape runs for a moment, and the peak of the machine's products in that precision
+// is measured just before it.
 #pragma once
 
 #include <cstdint>
