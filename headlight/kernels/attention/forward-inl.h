@@ -341,10 +341,10 @@ HWY_INLINE void ForStrips(int64_t rows, const Function& function) {
     const int64_t strip = StripRows(rows - at), there = std::min(strip, rows - at);
     if (strip == kRows) {
       function.template operator()<kRows>(at, there);
-    } else if (strip == kHalfRows) {
-      function.template operator()<kHalfRows>(at, there);
-    } else {
+    } else if (strip == kFewRows) {
       function.template operator()<kFewRows>(at, there);
+    } else if constexpr (kHalfRows != kFewRows) {
+      function.template operator()<kHalfRows>(at, there);
     }
     at += strip;
   }
