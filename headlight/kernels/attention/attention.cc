@@ -570,23 +570,26 @@ ProductPlan PlanProducts(const AttentionProblem& problem, Bf16Unit unit) {
   return {Bf16Unit::kNone, true};
 }
 
+bool MayDecode(const AttentionProblem& problem, int64_t sequence) {
+  return RangeOf(problem, sequence).queries <= kDecodingQueries && !problem.mask.blocks &&
+         problem.relative.keys.empty() && problem.relative.values.empty();
+}
+
 bool DecodesInPlace(const AttentionProblem& problem, const AttentionInputs& inputs,
                     int64_t sequence) {
   const auto adjacent = [](const Tensor& tensor) {
     return tensor.empty() || tensor.stride(tensor.shape().rank() - 1) == 1;
   };
-  const int64_t queries = RangeOf(problem, sequence).queries;
-  return queries > 0 && queries <= kDecodingQueries && !problem.mask.blocks &&
-         problem.relative.keys.empty() && problem.relative.values.empty() && adjacent(inputs.key) &&
-         adjacent(inputs.value) && (inputs.key.empty() || inputs.key.dtype() != DType::kF16);
+  return MayDecode(problem, sequence) && RangeOf(problem, sequence).queries > 0 &&
+         adjacent(inputs.key) && adjacent(inputs.value) &&
+         (inputs.key.empty() || inputs.key.dtype() != DType::kF16);
 }
 
 namespace {
 
-// `stored` as for DecodingWork.
+// Inputs are checked. `stored` as for DecodingWork.
 void ForwardF32(Bf16Unit unit, const AttentionProblem& problem, const AttentionInputs& inputs,
                 const AttentionInputs* stored, AttentionOutputs& outputs) {
-  CheckInputs(problem, inputs);
   PrepareOutputs(problem, outputs);
   const bool probed = !outputs.weights.empty() || outputs.statistics;
   Tensor lse = outputs.lse;
@@ -613,6 +616,7 @@ void ForwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const Attenti
   ForwardByF32(problem, inputs, Copy::kAllButDecoded, outputs,
                [&](const AttentionProblem& wide, const AttentionInputs& wide_inputs,
                    const AttentionInputs& own, AttentionOutputs& wide_outputs) {
+                 CheckInputs(wide, wide_inputs);
                  ForwardF32(unit, wide, wide_inputs, problem.dtype == DType::kBF16 ? &own : nullptr,
                             wide_outputs);
                });

@@ -63,7 +63,9 @@ void BackwardOnUnit(Bf16Unit unit, const AttentionProblem& problem, const Attent
                     AttentionGradients& gradients);
 AttentionPlan PlanOnUnit(Bf16Unit unit, const AttentionProblem& problem);
 
-// Whether a sequence has so few queries that its keys and values are read where they lie.
+// Whether a sequence has so few queries, and the problem so plain a structure, that keys and values
+// may be read where they lie; and whether they are, given how the tensors lie.
+bool MayDecode(const AttentionProblem& problem, int64_t sequence);
 bool DecodesInPlace(const AttentionProblem& problem, const AttentionInputs& inputs,
                     int64_t sequence);
 

@@ -63,12 +63,10 @@ std::vector<std::string> ModifiersOf(const AttentionProblem& problem) {
   return names;
 }
 
-// Whether all sequences are decoded (attention_fused.h: Decodes), if their features are adjacent.
+// Whether all sequences are decoded, if their features are adjacent.
 bool AllDecode(const AttentionProblem& problem) {
-  if (problem.mask.blocks) return false;
-  if (!problem.relative.keys.empty() || !problem.relative.values.empty()) return false;
   for (int64_t s = 0; s < problem.batch(); ++s) {
-    if (attention::RangeOf(problem, s).queries > attention::kDecodingQueries) return false;
+    if (!attention::MayDecode(problem, s)) return false;
   }
   return problem.query_tokens() > 0;
 }

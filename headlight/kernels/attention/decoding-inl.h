@@ -169,16 +169,12 @@ HWY_NOINLINE bool AddValuesInPlace(const Rows& values, int64_t columns, int64_t 
   const D d;
   const V zero = hn::Zero(d);
   HWY_ALIGN float sums[kMostWidth];
-  V tests[kTileVectors] = {};
-  if constexpr (HWY_TARGET == HWY_NEON) {
-    for (V& test : tests) test = zero;  // its vectors have a constructor that sets nothing
-  }
+  V tests[kTileVectors];  // NEON's vectors have a constructor that sets nothing: {} is not zero
+  for (V& test : tests) test = zero;
   for (int64_t first = 0; first < columns; first += kPanel) {
     const int64_t vectors = std::min(kPanel, RoundUp(columns - first, kLanes)) / kLanes;
-    V acc[kTileVectors] = {};
-    if constexpr (HWY_TARGET == HWY_NEON) {
-      for (V& sum : acc) sum = zero;
-    }
+    V acc[kTileVectors];
+    for (V& sum : acc) sum = zero;
     const auto add = [&](int64_t key, int v, V value) HWY_ATTR {
       acc[v] = hn::MulAdd(hn::Set(d, weights[key - begin]), value, acc[v]);
       tests[v] = hn::MulAdd(value, zero, tests[v]);
