@@ -264,11 +264,12 @@ void CheckAttentionProblem(const AttentionProblem& problem);
 // The draw of dropout: eight queries share one Philox block (16 bits each). `key` of a weight is
 // its position in the sequence.
 struct DropoutStream {
+  DropoutStream() = default;
   // One stream per (seed, layer, step, sample id, head).
   DropoutStream(const WeightDropout& dropout, int64_t sample_id, int64_t head);
 
-  uint32_t key0, key1;
-  uint32_t threshold;  // dropped when the 16-bit draw is below
+  uint32_t key0 = 0, key1 = 0;
+  uint32_t threshold = 0;  // dropped when the 16-bit draw is below
 };
 bool DropoutKeepsWeight(const DropoutStream& stream, int64_t query, int64_t key);
 // What a kept weight is multiplied with: 1 / (1 - rounded rate).

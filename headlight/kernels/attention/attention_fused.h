@@ -118,7 +118,7 @@ struct HeadProblem {
   ScoreModifier modifier;
   RelativeTable relative_keys, relative_values;
   bool drops = false;
-  DropoutStream dropout{WeightDropout{}, 0, 0};
+  DropoutStream dropout;
   float dropout_factor = 1;
   bool replaces_nonfinite = false;
 

@@ -151,9 +151,9 @@ HWY_NOINLINE float ScoreInPlace(const HeadProblem& head, const Rows& keys, const
   std::fill(scratch.strip + there, scratch.strip + last, 0.0f);
 
   V largest = hn::Set(d, kNegativeInfinity);
-  StripScores strip{row, &largest, 0, nullptr, 0, 0, head.modifier.any()};
-  const int64_t full_begin =
-      head.ChecksEveryScore() ? std::numeric_limits<int64_t>::max() : range.full_begin;
+  const bool all_modified = head.ChecksEveryScore();
+  StripScores strip{row, &largest, 0, nullptr, 0, 0, head.modifier.any(), !all_modified};
+  const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
   for (j = first; j < last; j += kLanes) {
     FinishScores<1, 1>(head, block.begin + j, full_begin, range.full_end, scratch.strip + j, strip);
   }
@@ -249,11 +249,17 @@ void ForwardQuery(const HeadProblem& head, const Rows& keys, const Rows& values,
   AddNonFiniteValues(head, {block_values, 0}, block, range, {row, 1}, scratch.strip, out);
 }
 
+// Here all sums are added to, from zero.
+inline void StartSums(int64_t rows, ForwardScratch& scratch) {
+  StartRows(rows, scratch);
+  std::fill_n(scratch.out, rows * scratch.value_width, 0.0f);
+}
+
 inline int64_t ForwardSplit(const HeadProblem& head, int64_t split, float* sums) {
   const int64_t first_key = split * kDecodingKeys;
   const int64_t last_key = std::min(first_key + kDecodingKeys, head.intervals.limit);
   ForwardScratch scratch(head, head.queries, kKeyBlock);
-  StartRows(head.queries, scratch);
+  StartSums(head.queries, scratch);
   for (int64_t begin = first_key; begin < last_key; begin += kKeyBlock) {
     const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin)};
     for (int64_t row = 0; row < head.queries; ++row) {
@@ -275,7 +281,7 @@ inline int64_t ForwardSplit(const HeadProblem& head, int64_t split, float* sums)
 inline void MergeSplits(const HeadProblem& head, const ForwardTask& task, const float* sums,
                         int64_t splits) {
   ForwardScratch scratch(head, head.queries, 0);
-  StartRows(head.queries, scratch);
+  StartSums(head.queries, scratch);
   for (int64_t split = 0; split < splits; ++split) {
     for (int64_t row = 0; row < head.queries; ++row, sums += 2 + head.value_dim) {
       const float largest = sums[0], sum = sums[1];

@@ -52,7 +52,7 @@ struct ForwardScratch {
 
   int64_t value_width;
   ForwardOperands operands;  // the key block and a strip of queries, packed
-  float* out;                // [rows, value_width], not yet divided by sum
+  float* out;                // [rows, value_width], not yet divided by sum; unset before a key
   float *largest, *sum;  // [rows]: largest score so far (times log2 e), sum of 2^(score - largest)
   float* strip;          // scores, then weights, of one strip
   float* moved;          // weights of one strip in distance order
@@ -81,6 +81,20 @@ void ModifyScores(const HeadProblem& head, int64_t row, int64_t key, float* scor
   }
 }
 
+// The same where all rows keep the keys [begin, end) and nothing else masks.
+template <int R>
+HWY_INLINE void MaskScores(int64_t begin, int64_t end, int64_t key, float* scores) {
+  const D d;
+  const auto first = [&](int64_t keys) HWY_ATTR {
+    return hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(keys, 0, kLanes)));
+  };
+  const hn::Mask<D> kept = hn::And(first(end - key), hn::Not(first(begin - key)));
+  for (int r = 0; r < R; ++r) {
+    float* at = scores + r * kStripStride;
+    hn::StoreU(hn::IfThenElse(kept, hn::LoadU(d, at), hn::Set(d, kNegativeInfinity)), d, at);
+  }
+}
+
 struct StripScores {
   int64_t row;
   V* largest;  // of each row, lane by lane
@@ -89,6 +103,7 @@ struct StripScores {
   const float* products;
   int64_t place, first_key;
   bool modifies;  // by softcap or bias
+  bool uniform;   // every row keeps the same keys
 };
 
 // The scores of NV vectors of keys after their product: modified, masked, and the running maximum
@@ -104,7 +119,11 @@ HWY_INLINE void FinishScores(const HeadProblem& head, int64_t key, int64_t full_
   for (int v = 0; v < NV; ++v) {
     const int64_t first = key + v * kLanes;
     if (first < full_begin || first + kLanes > full_end) {
-      ModifyScores<R>(head, strip.row, first, scores + v * kLanes, strip.replaced);
+      if (strip.uniform) {
+        MaskScores<R>(full_begin, full_end, first, scores + v * kLanes);
+      } else {
+        ModifyScores<R>(head, strip.row, first, scores + v * kLanes, strip.replaced);
+      }
     }
   }
   for (int r = 0; r < R; ++r) {
@@ -137,7 +156,10 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
   V most[R];
   for (int r = 0; r < R; ++r) most[r] = hn::Set(d, kNegativeInfinity);
   const int64_t first_key = block.begin + range.first_vector * kLanes;
-  StripScores strip{row, most, 0, nullptr, 0, first_key, head.modifier.any()};
+  const bool all_modified = head.ChecksEveryScore();
+  const bool uniform = !all_modified && head.intervals.Begin(row) == range.full_begin &&
+                       head.intervals.End(std::min(row + R, head.queries) - 1) == range.full_end;
+  StripScores strip{row, most, 0, nullptr, 0, first_key, head.modifier.any(), uniform};
   if (scratch.key_table.present()) {
     const int64_t keys = (range.last_vector - range.first_vector) * kLanes;
     strip.products = scratch.products;
@@ -145,7 +167,6 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
                                       scratch.operands.query_rows(), scratch.products);
   }
   const ForwardOperands& operands = scratch.operands;
-  const bool all_modified = head.ChecksEveryScore();
   const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
   for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
     const int64_t key = block.begin + vector * kLanes;
@@ -279,6 +300,7 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   if (head.drops) DropStrip<R>(head, block, range, row, scratch.strip);
   float* out = scratch.out + at * scratch.value_width;
   if (!scratch.finite_values) {
+    if (!add) std::fill_n(out, R * scratch.value_width, 0.0f);
     AddNonFiniteValues(head, {head.value, block.begin}, block, range, {row, R}, scratch.strip, out);
     add = true;
   }
@@ -317,6 +339,9 @@ inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t
     float* to = task.out.row(task.begin + at + i);
     const V inverse = hn::Set(d, inverses[i]);
     int64_t c = 0;
+    if (inverses[i] == 0) {  // no key: nothing was summed up
+      for (; c < head.value_dim; ++c) to[c * task.out.column_stride] = 0;
+    }
     if (task.out.column_stride == 1) {
       for (; c + kLanes <= head.value_dim; c += kLanes) {
         hn::StoreU(hn::Mul(hn::LoadU(d, from + c), inverse), d, to + c);
@@ -328,7 +353,6 @@ inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t
 
 inline void StartRows(int64_t rows, ForwardScratch& scratch) {
   const int64_t padded = RoundUp(rows, kRows);
-  std::fill(scratch.out, scratch.out + padded * scratch.value_width, 0.0f);
   std::fill(scratch.largest, scratch.largest + padded + 2 * kLanes, kNegativeInfinity);
   std::fill(scratch.sum, scratch.sum + padded + 2 * kLanes, 0.0f);
 }

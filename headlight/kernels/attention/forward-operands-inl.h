@@ -55,7 +55,8 @@ struct ForwardOperands {
   // each row, lane by lane, is raised to them; or null.
   template <int R, int NV>
   HWY_INLINE void Scores(const HeadProblem& head, int64_t vector, float* scores, V* largest) const {
-    constexpr int kTile = std::min(R, kTileRows);
+    // Few sums would wait for each other: where there are half as many columns, twice the rows.
+    constexpr int kTile = 2 * NV <= kTileVectors ? R : std::min(R, kTileRows);
     const float* panel = keys + vector * kLanes * head.head_dim;
     for (int row = 0; row < R; row += kTile) {
       V acc[kTile][NV];
@@ -63,7 +64,7 @@ struct ForwardOperands {
       TileByRows<kQueryStride>(query + row * kQueryStride, panel, kPanel, head.head_dim, acc);
       StoreTile(acc, scores + row * kStripStride, kStripStride);
       if (largest == nullptr) continue;
-      HWY_UNROLL(8)
+      HWY_UNROLL(16)
       for (int r = 0; r < kTile; ++r) {
         V most = largest[row + r];
         HWY_UNROLL(8)

@@ -217,42 +217,60 @@ HWY_INLINE void PrefetchRows(const float* row, int64_t stride, int64_t rows, int
   }
 }
 
-// out[panel][c][key in panel]: keys [begin, begin + count) of m, transposed, in panels of kPanel
-// keys, the last one filled up with zeros.
-inline void PackTransposed(const Matrix& m, int64_t begin, int64_t count, int64_t dim, float* out) {
-  for (int64_t first = 0; first < count; first += kPanel, out += kPanel * dim) {
-    const int64_t keys = std::min(kPanel, count - first);
-    if (keys < kPanel) std::fill(out, out + kPanel * dim, 0.0f);
-    int64_t quads = 0;  // keys done four at a time
 #if HWY_TARGET != HWY_SCALAR
-    const hn::FixedTag<float, 4> d4;
-    if (m.column_stride == 1) quads = keys / 4 * 4;
-    for (int64_t k = 0; k < quads; k += 4) {
-      const float* row0 = m.row(begin + first + k);
-      const float *row1 = row0 + m.row_stride, *row2 = row1 + m.row_stride;
-      const float* row3 = row2 + m.row_stride;
-      PrefetchRows(row0 + kPrefetchRows * m.row_stride, m.row_stride, 4, dim);
-      int64_t c = 0;
-      for (; c + 4 <= dim; c += 4) {
-        const auto v0 = hn::LoadU(d4, row0 + c), v1 = hn::LoadU(d4, row1 + c);
-        const auto v2 = hn::LoadU(d4, row2 + c), v3 = hn::LoadU(d4, row3 + c);
-        const auto low01 = hn::InterleaveLower(d4, v0, v1),
-                   high01 = hn::InterleaveUpper(d4, v0, v1);
-        const auto low23 = hn::InterleaveLower(d4, v2, v3),
-                   high23 = hn::InterleaveUpper(d4, v2, v3);
-        float* to = out + c * kPanel + k;
-        hn::StoreU(hn::ConcatLowerLower(d4, low23, low01), d4, to);
-        hn::StoreU(hn::ConcatUpperUpper(d4, low23, low01), d4, to + kPanel);
-        hn::StoreU(hn::ConcatLowerLower(d4, high23, high01), d4, to + 2 * kPanel);
-        hn::StoreU(hn::ConcatUpperUpper(d4, high23, high01), d4, to + 3 * kPanel);
-      }
-      for (; c < dim; ++c) {
-        for (int64_t i = 0; i < 4; ++i) out[c * kPanel + k + i] = row0[i * m.row_stride + c];
-      }
+// Four columns of every fourth row, one row after another.
+template <int kQuads>
+HWY_INLINE auto LoadQuads(const float* const* rows, int64_t column) {
+  const hn::FixedTag<float, 4 * kQuads> d;
+  if constexpr (kQuads == 1) {
+    return hn::LoadU(d, rows[0] + column);
+  } else {
+    return hn::Combine(d, LoadQuads<kQuads / 2>(rows + 2 * kQuads, column),
+                       LoadQuads<kQuads / 2>(rows, column));
+  }
+}
+
+// to[c * kPanel + i] = rows[i][c] for columns that come in fours; returns how many those are.
+HWY_INLINE int64_t TransposeQuads(const float* const* rows, int64_t ahead, int64_t dim, float* to) {
+  const D d;
+  const hn::RepartitionToWide<D> pairs;
+  constexpr int kQuads = kLanes / 4;
+  const auto join = [&](V low, V high, float* row) HWY_ATTR {
+    const auto a = hn::BitCast(pairs, low), b = hn::BitCast(pairs, high);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, a, b)), d, row);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, a, b)), d, row + kPanel);
+  };
+  int64_t c = 0;
+  for (; c + 4 <= dim; c += 4, to += 4 * kPanel) {
+    if (c % 16 == 0) {
+      for (int64_t i = 0; i < kLanes; ++i) hwy::Prefetch(rows[i] + ahead + c);
     }
+    const V v0 = LoadQuads<kQuads>(rows, c), v1 = LoadQuads<kQuads>(rows + 1, c);
+    const V v2 = LoadQuads<kQuads>(rows + 2, c), v3 = LoadQuads<kQuads>(rows + 3, c);
+    join(hn::InterleaveLower(d, v0, v1), hn::InterleaveLower(d, v2, v3), to);
+    join(hn::InterleaveUpper(d, v0, v1), hn::InterleaveUpper(d, v2, v3), to + 2 * kPanel);
+  }
+  return c;
+}
 #endif
-    for (int64_t k = quads; k < keys; ++k) {
-      for (int64_t c = 0; c < dim; ++c) out[c * kPanel + k] = m.at(begin + first + k, c);
+
+// out[panel][c][key in panel]: keys [begin, begin + count) of m, transposed, in panels of kPanel
+// keys, the last one filled up with zeros to whole vectors.
+inline void PackTransposed(const Matrix& m, int64_t begin, int64_t count, int64_t dim, float* out) {
+  HWY_ALIGN static constexpr float kZeros[kMostWidth] = {};
+  for (int64_t first = 0; first < count; first += kLanes) {
+    const int64_t there = std::min(kLanes, count - first);
+    float* to = out + first / kPanel * kPanel * dim + first % kPanel;
+    const float* rows[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i) rows[i] = i < there ? m.row(begin + first + i) : kZeros;
+    int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+    if (m.column_stride == 1) c = TransposeQuads(rows, kLanes * m.row_stride, dim, to);
+#endif
+    for (; c < dim; ++c) {
+      for (int64_t i = 0; i < kLanes; ++i) {
+        to[c * kPanel + i] = i < there ? rows[i][c * m.column_stride] : 0;
+      }
     }
   }
 }
