@@ -78,8 +78,13 @@ void Explain(const std::vector<ShapeGroup>& groups, bool as_json) {
   std::string text;
   for (const ShapeGroup& group : groups) {
     for (const AttentionShape& shape : group.shapes) {
-      const AttentionPlan plan =
-          PlanAttention(MakeAttentionProblem(shape, TableValues::kUninitialized));
+      const AttentionProblem problem = MakeAttentionProblem(shape, TableValues::kUninitialized);
+      AttentionPlan plan;
+      if (shape.implementation == AttentionImplementation::kFused) {
+        plan = PlanAttention(problem);
+      } else {
+        plan.kernel = AttentionKernelName(shape.implementation, problem);
+      }
       text += fmt::format("{}: {}\n", shape.ToString(), plan.ToString());
       plans.push_back({{"shape", shape.ToString()},
                        {"kernel", plan.kernel},

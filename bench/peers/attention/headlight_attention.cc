@@ -22,6 +22,8 @@ std::string Refusal(const AttentionShape& shape) {
   if (shape.ragged) return "sequences of one length are compared";
   if (shape.relative || shape.dropout > 0) return "not all have relative positions and dropout";
   if (shape.statistics || shape.weights > 0) return "probes are not compared";
+  if (shape.kept_blocks > 0) return "lists of blocks are not compared";
+  if (shape.implementation != AttentionImplementation::kFused) return "it is not fused";
   return "";
 }
 

@@ -17,6 +17,7 @@ namespace {
 constexpr double kLargestBytes = 4.0 * (int64_t{1} << 30);
 constexpr int64_t kLargestNumber = int64_t{1} << 20;
 constexpr size_t kMostShapes = 10000;
+constexpr int64_t kListBlock = 64;  // queries and keys of a block of `blocks=`
 
 enum class ValueOf { kNone, kNumberSuffix, kAfterEquals, kOptionalAfterEquals };
 
@@ -87,6 +88,18 @@ WordRule Flag(const char* name, const char* meaning, bool AttentionShape::*to) {
   return {name, ValueOf::kNone, name, meaning, read, write};
 }
 
+bool ReadImplementation(AttentionShape& shape, std::string_view value) {
+  for (const auto which : {AttentionImplementation::kNaive, AttentionImplementation::kPerHead}) {
+    if (value == Name(which)) shape.implementation = which;
+  }
+  return shape.implementation != AttentionImplementation::kFused;
+}
+
+std::string WriteImplementation(const AttentionShape& shape) {
+  if (shape.implementation == AttentionImplementation::kFused) return "";
+  return fmt::format("by={}", Name(shape.implementation));
+}
+
 std::vector<WordRule> MakeRules() {
   using S = AttentionShape;
   return {
@@ -121,6 +134,8 @@ std::vector<WordRule> MakeRules() {
                              : "";
        }},
       Count("keys", "keys=<N>", "of n keys all but the first N are masked", &S::key_length, true),
+      Count("blocks", "blocks=<P>", "a list of blocks of 64 x 64 keeps P of a hundred",
+            &S::kept_blocks, true),
       Flag("ragged", "lengths evenly from n / 8 up", &S::ragged),
       Flag("relative", "tables of relative keys and values", &S::relative),
       {"dropout", ValueOf::kAfterEquals, "dropout=<R>", "dropout on weights, rate between 0 and 1",
@@ -131,6 +146,9 @@ std::vector<WordRule> MakeRules() {
       Flag("statistics", "statistics of all heads", &S::statistics),
       Count("weights", "weights=<N>", "the weights of N heads are written", &S::weights, true),
       Flag("backward", "the backward pass", &S::backward),
+      {"by", ValueOf::kAfterEquals, "by=naive|per-head",
+       "through n x n matrices: of all heads at once, or head by head", ReadImplementation,
+       WriteImplementation},
   };
 }
 
@@ -205,6 +223,18 @@ std::string Contradiction(const AttentionShape& shape) {
   if (shape.ragged && (shape.queries > 0 || shape.key_length > 0)) {
     return "ragged goes with neither q<N> nor keys=<N>";
   }
+  if (shape.kept_blocks > 100) {
+    return fmt::format("blocks= must be at most 100, found {}", shape.kept_blocks);
+  }
+  if (shape.kept_blocks > 0 && (shape.causal != Mask::Causal::kNone || shape.window ||
+                                shape.key_length > 0 || shape.ragged)) {
+    return "blocks=<P> goes with no other mask and not with ragged";
+  }
+  if (shape.implementation != AttentionImplementation::kFused) {
+    if (shape.kept_blocks > 0 || shape.statistics || shape.weights > 0) {
+      return "by= goes with neither blocks=, statistics nor weights=";
+    }
+  }
   if (shape.weights > shape.heads) {
     return fmt::format("weights= must be at most h, found {} and h{}", shape.weights, shape.heads);
   }
@@ -212,7 +242,7 @@ std::string Contradiction(const AttentionShape& shape) {
     return "statistics and weights are of the forward pass: leave out backward";
   }
   if (shape.Bytes() > kLargestBytes) {
-    return fmt::format("inputs and outputs would take {:.1f} GiB, more than 4: make b or n smaller",
+    return fmt::format("tensors would take {:.1f} GiB, more than 4: make b or n smaller",
                        shape.Bytes() / (int64_t{1} << 30));
   }
   return "";
@@ -240,7 +270,49 @@ int64_t KeptKeys(const AttentionShape& shape, int64_t query, int64_t queries, in
   return std::max(int64_t{0}, end - begin);
 }
 
+int64_t BlocksOf(int64_t tokens) { return (tokens + kListBlock - 1) / kListBlock; }
+
+// The key blocks that a row of blocks keeps, ascending.
+std::vector<int32_t> ListedBlocks(const AttentionShape& shape, int64_t query_block) {
+  const int64_t blocks = BlocksOf(shape.keys);
+  const int64_t kept = std::max<int64_t>(1, blocks * shape.kept_blocks / 100);
+  std::vector<int32_t> listed;
+  for (int64_t i = 0; i < kept; ++i) {
+    listed.push_back(static_cast<int32_t>((query_block + i * blocks / kept) % blocks));
+  }
+  std::sort(listed.begin(), listed.end());
+  return listed;
+}
+
+Mask::BlockList MakeBlockList(const AttentionShape& shape) {
+  Mask::BlockList list;
+  list.query_block = list.key_block = kListBlock;
+  list.offsets = {0};
+  for (int64_t sequence = 0; sequence < shape.batch; ++sequence) {
+    for (int64_t block = 0; block < BlocksOf(shape.Queries()); ++block) {
+      const std::vector<int32_t> listed = ListedBlocks(shape, block);
+      list.key_blocks.insert(list.key_blocks.end(), listed.begin(), listed.end());
+      list.offsets.push_back(static_cast<int64_t>(list.key_blocks.size()));
+    }
+  }
+  return list;
+}
+
+// Scores that the list of blocks keeps in one sequence and head.
+double ListedScores(const AttentionShape& shape) {
+  double kept = 0;
+  for (int64_t block = 0; block < BlocksOf(shape.Queries()); ++block) {
+    const int64_t queries = std::min(kListBlock, shape.Queries() - block * kListBlock);
+    for (const int32_t key_block : ListedBlocks(shape, block)) {
+      const int64_t keys = std::min(kListBlock, shape.keys - key_block * kListBlock);
+      kept += static_cast<double>(queries * keys);
+    }
+  }
+  return kept;
+}
+
 double KeptKeysOf(const AttentionShape& shape, int64_t sequence) {
+  if (shape.kept_blocks > 0) return ListedScores(shape);
   const int64_t queries = shape.QueriesOf(sequence), keys = shape.KeysOf(sequence);
   double kept = 0;
   for (int64_t query = 0; query < queries; ++query) {
@@ -266,7 +338,8 @@ double AttentionShape::Bytes() const {
   const double key = real(batch) * real(keys) * real(KvHeads()) * real(head_dim + ValueDim());
   const double tables =
       relative ? (2 * real(keys) - 1) * real(heads) * real(head_dim + ValueDim()) : 0;
-  const double written = real(batch) * real(weights) * real(Queries()) * real(keys);
+  const int64_t matrices = implementation == AttentionImplementation::kFused ? weights : heads;
+  const double written = real(batch) * real(matrices) * real(Queries()) * real(keys);
   const double times = backward ? 2 : 1;
   return (times * (query + key + tables) + written) * (dtype == DType::kF64 ? 8 : 4);
 }
@@ -366,6 +439,7 @@ AttentionProblem MakeAttentionProblem(const AttentionShape& shape, TableValues t
   if (shape.key_length > 0) {
     problem.mask.key_lengths.assign(static_cast<size_t>(shape.batch), shape.key_length);
   }
+  if (shape.kept_blocks > 0) problem.mask.blocks = MakeBlockList(shape);
   problem.dropout.rate = shape.dropout;
   if (shape.relative) {
     const int64_t rows = 2 * shape.keys - 1;

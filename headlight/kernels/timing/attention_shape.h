@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headlight/kernels/attention/attention.h"
+#include "headlight/kernels/attention/attention_implementation.h"
 
 namespace headlight {
 
@@ -35,11 +35,15 @@ struct AttentionShape {
   int64_t key_length = 0;  // masks the keys from here on; 0: none
   // Lengths evenly from an eighth of `keys` up, instead of `keys` each.
   bool ragged = false;
+  // Of blocks of 64 queries x 64 keys a list keeps so many of a hundred in every row of blocks,
+  // evenly spread; 0: no list.
+  int64_t kept_blocks = 0;
   bool relative = false;  // tables over relative keys and values, one per head
   double dropout = 0;     // on weights
   bool backward = false;
   bool statistics = false;  // of all heads, in the forward pass
   int64_t weights = 0;      // of so many heads of every sequence, in the forward pass
+  AttentionImplementation implementation = AttentionImplementation::kFused;
 
   // With what a 0 above stands for.
   int64_t KvHeads() const { return kv_heads > 0 ? kv_heads : heads; }
@@ -48,7 +52,7 @@ struct AttentionShape {
   // Queries and keys of sequence `sequence`.
   int64_t QueriesOf(int64_t sequence) const;
   int64_t KeysOf(int64_t sequence) const;
-  // Bytes of inputs and outputs.
+  // Bytes of inputs and outputs, and of the n x n matrices that an implementation keeps.
   double Bytes() const;
 
   // The words, in the order of AttentionShapeWords(); parsing them gives the shape again.

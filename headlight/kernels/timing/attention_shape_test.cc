@@ -73,6 +73,22 @@ TEST(AttentionShape, EveryWordReachesTheProblem) {
   EXPECT_EQ(problem.dropout.sample_ids.size(), 3u);
   EXPECT_TRUE(shape.statistics);
   EXPECT_EQ(shape.weights, 2);
+  EXPECT_EQ(shape.implementation, AttentionImplementation::kFused);
+  EXPECT_EQ(ParseAttentionShape("n8 d16 by=per-head").implementation,
+            AttentionImplementation::kPerHead);
+}
+
+TEST(AttentionShape, BlocksAreSpreadOverEveryRowOfBlocks) {
+  const AttentionProblem problem =
+      MakeAttentionProblem(ParseAttentionShape("b2 n300 d8 blocks=40"));
+  ASSERT_TRUE(problem.mask.blocks.has_value());
+  const Mask::BlockList& list = *problem.mask.blocks;
+  EXPECT_EQ(list.query_block, 64);
+  EXPECT_EQ(list.key_block, 64);
+  // Two of five in each of five rows, of two sequences.
+  EXPECT_EQ(list.offsets, (std::vector<int64_t>{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20}));
+  EXPECT_EQ(list.key_blocks, (std::vector<int32_t>{0, 2, 1, 3, 2, 4, 0, 3, 1, 4,  //
+                                                   0, 2, 1, 3, 2, 4, 0, 3, 1, 4}));
 }
 
 TEST(AttentionShape, WordsComeInAnyOrderAndAreWrittenInOne) {
@@ -81,6 +97,8 @@ TEST(AttentionShape, WordsComeInAnyOrderAndAreWrittenInOne) {
   EXPECT_EQ(ParseAttentionShape("n10 d8 causal=end"), ParseAttentionShape("d8 causal n10"));
   EXPECT_EQ(ParseAttentionShape("n10 d8 dropout=0.1 backward ragged").ToString(),
             "b1 h1 n10 d8 ragged dropout=0.1 backward");
+  EXPECT_EQ(ParseAttentionShape("by=naive n10 d8").ToString(), "b1 h1 n10 d8 by=naive");
+  EXPECT_EQ(ParseAttentionShape("blocks=10 n100 d8").ToString(), "b1 h1 n100 d8 blocks=10");
 }
 
 TEST(AttentionShape, RaggedLengthsGrowEvenly) {
@@ -103,6 +121,9 @@ TEST(AttentionShape, FlopsCountWhatIsKept) {
   EXPECT_EQ(flops("n10 d4 window=3,5 causal"), 4.0 * (1 + 2 + 3 + 4 * 7) * 4);
   EXPECT_EQ(flops("n10 d4 keys=3"), 4.0 * 30 * 4);
   EXPECT_EQ(flops("b2 n8 d4 ragged"), 4.0 * (1 + 4 * 4) * 4);
+  EXPECT_EQ(flops("b2 h3 n100 d4 blocks=50"), 4.0 * 2 * 3 * (64 * 64 + 36 * 36) * 4);
+  EXPECT_EQ(flops("n100 d4 blocks=100"), 4.0 * 100 * 100 * 4);
+  EXPECT_EQ(flops("n10 d4 by=naive"), 4.0 * 100 * 4);
 }
 
 TEST(AttentionShape, RefusalsNameTheWordAndTheRule) {
@@ -118,42 +139,23 @@ TEST(AttentionShape, RefusalsNameTheWordAndTheRule) {
   EXPECT_THAT(Refusal("n5 q1 d8 ragged"), HasSubstr("ragged"));
   EXPECT_THAT(Refusal("n5 d8 statistics backward"), HasSubstr("forward pass"));
   EXPECT_THAT(Refusal("h2 n5 d8 weights=3"), HasSubstr("weights= must be at most h"));
+  EXPECT_THAT(Refusal("n5 d8 blocks=101"), HasSubstr("blocks= must be at most 100"));
+  EXPECT_THAT(Refusal("n5 d8 blocks=10 causal"), HasSubstr("no other mask"));
+  EXPECT_THAT(Refusal("n5 d8 blocks=10 by=naive"), HasSubstr("neither blocks="));
+  EXPECT_THAT(Refusal("h64 n8192 d8 by=naive"), HasSubstr("GiB"));
   EXPECT_THAT(Refusal("b1000000 h100 n1000000 d64"), HasSubstr("GiB"));
   EXPECT_THAT(Refusal("n100000 h8 d64 weights=8"), HasSubstr("GiB"));
 }
 
 TEST(AttentionShape, RefusesValuesThatAreNone) {
-  for (const char* word : {"n0",
-                           "n-1",
-                           "n",
-                           "n1.5",
-                           "n9999999999999999999999",
-                           "n1048577",
-                           "n=5",
-                           "n5x",
-                           "N5",
-                           "window",
-                           "window=",
-                           "window=1",
-                           "window=1,",
-                           "window=,1",
-                           "window=-1,1",
-                           "window=1,2,3",
-                           "window1,2",
-                           "keys=0",
-                           "keys5",
-                           "dropout=0",
-                           "dropout=1",
-                           "dropout=nan",
-                           "dropout",
-                           "causal=",
-                           "causal=middle",
-                           "ragged=1",
-                           "f64=1",
-                           "weights",
-                           "=",
-                           "=5",
-                           "5"}) {
+  for (const char* word :
+       {"n0",           "n-1",         "n",         "n1.5",      "n9999999999999999999999",
+        "n1048577",     "n=5",         "n5x",       "N5",        "window",
+        "window=",      "window=1",    "window=1,", "window=,1", "window=-1,1",
+        "window=1,2,3", "window1,2",   "keys=0",    "keys5",     "dropout=0",
+        "dropout=1",    "dropout=nan", "dropout",   "causal=",   "causal=middle",
+        "ragged=1",     "f64=1",       "weights",   "by=fused",  "by=naive,per-head",
+        "by",           "blocks=0",    "=",         "=5",        "5"}) {
     EXPECT_THAT(Refusal(std::string("d8 ") + word), HasSubstr("shape")) << word;
   }
 }

@@ -139,18 +139,16 @@ void TimedPass::Prepare() {
     }
   }
   if (!shape_.backward) return;
-  outputs_.lse =
-      Tensor::Zeros({shape_.heads, problem_.query_tokens()}, shape_.dtype, MemoryTag::kOther);
-  AttentionForward(problem_, inputs_, outputs_);
+  pass_.Forward(shape_.implementation, problem_, inputs_, outputs_);
   gradients_ = {ZerosLike(inputs_.query), ZerosLike(inputs_.key), ZerosLike(inputs_.value),
                 ZerosLike(problem_.relative.keys), ZerosLike(problem_.relative.values)};
 }
 
 void TimedPass::Run() {
   if (shape_.backward) {
-    AttentionBackward(problem_, inputs_, outputs_, out_gradient_, gradients_);
+    pass_.Backward(problem_, inputs_, outputs_.out, out_gradient_, gradients_);
   } else {
-    AttentionForward(problem_, inputs_, outputs_);
+    pass_.Forward(shape_.implementation, problem_, inputs_, outputs_);
   }
 }
 

@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "headlight/kernels/attention/attention.h"
+#include "headlight/kernels/attention/attention_implementation.h"
 #include "headlight/kernels/timing/attention_shape.h"
 
 namespace headlight {
@@ -40,6 +40,7 @@ class TimedPass {
   Tensor out_gradient_;
   AttentionOutputs outputs_;
   AttentionGradients gradients_;
+  AttentionPass pass_;
 };
 
 // Calls of `run` that take about `seconds` together (at least one), timed: after one call for the
