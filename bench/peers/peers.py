@@ -21,11 +21,14 @@ class Side:
     """A process that stays alive and waits, without work, between its requests: one line each, answered by one JSON
     object a line. The first object says what it is."""
 
-    def __init__(self, name, command, environment=None):
+    def __init__(self, name, command, environment=None, processors=None):
+        """processors: how many it may run on; all unless given."""
         self.name = name
+        allowed = sorted(os.sched_getaffinity(0))
         self.process = subprocess.Popen(
             [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **(environment or {})})
+            env={**os.environ, **(environment or {})},
+            preexec_fn=lambda: os.sched_setaffinity(0, allowed[-(processors or len(allowed)):]))
         self.ready = self.answer()
         self.idle_bytes = self.memory("VmRSS")
 

@@ -71,7 +71,9 @@ class Comparison:
         self.threads = threads
         for name in (OWN, *self.options.peers):
             if name not in self.sides:
-                self.sides[name] = Library(name, self.commands[name], environments.get(name))
+                # SYCL's tasks may use more processors than it was told to count: so it is given no more.
+                processors = threads if name in ONEDNN else None
+                self.sides[name] = Library(name, self.commands[name], environments.get(name), processors)
 
     def close(self):
         for side in [self.check, *self.sides.values()]:
