@@ -13,110 +13,15 @@
 #include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/attention/attention_mask.h"
 #include "headlight/kernels/attention/attention_storage.h"
+#include "headlight/kernels/attention/decoding_work.h"
+#include "headlight/kernels/attention/head_problem.h"
+#include "headlight/kernels/attention/table_gradients.h"
 #include "headlight/kernels/bf16_rounding.h"
 
 namespace headlight {
 namespace {
 
 using namespace attention;
-
-// Rows of one head of a sequence whose first token is `first_token`, ragged or padded.
-template <typename M, typename T>
-M RowsOf(T& tensor, int64_t sequence, int64_t first_token, int64_t head) {
-  if (tensor.empty()) return {};
-  auto* data = tensor.template data<float>();
-  if (tensor.shape().rank() == 4) {
-    return {data + sequence * tensor.stride(0) + head * tensor.stride(2), tensor.stride(1),
-            tensor.stride(3)};
-  }
-  return {data + first_token * tensor.stride(0) + head * tensor.stride(1), tensor.stride(0),
-          tensor.stride(2)};
-}
-
-Matrix QueryRows(const Tensor& tensor, const SequenceRange& range, int64_t head) {
-  return RowsOf<Matrix>(tensor, range.sequence, range.query_begin, head);
-}
-MutableMatrix QueryRows(Tensor& tensor, const SequenceRange& range, int64_t head) {
-  return RowsOf<MutableMatrix>(tensor, range.sequence, range.query_begin, head);
-}
-Matrix KeyRows(const Tensor& tensor, const SequenceRange& range, int64_t head) {
-  return RowsOf<Matrix>(tensor, range.sequence, range.key_begin, head);
-}
-MutableMatrix KeyRows(Tensor& tensor, const SequenceRange& range, int64_t head) {
-  return RowsOf<MutableMatrix>(tensor, range.sequence, range.key_begin, head);
-}
-
-template <typename T>
-auto LseOf(T& lse, int64_t first_token, int64_t head) {
-  return lse.template data<float>() + head * lse.stride(0) + first_token;
-}
-
-RelativeTable TableOf(const Tensor& table, int64_t head) {
-  if (table.empty()) return {};
-  const int64_t table_head = table.size(0) == 1 ? 0 : head;
-  return {{table.data<float>() + table_head * table.stride(0), table.stride(1), 1},
-          (table.size(1) + 1) / 2};
-}
-
-// [queries, keys] of one head of a tensor [batch, heads, query_len, key_len].
-template <typename M, typename T>
-M ScoresOf(T& tensor, int64_t sequence, int64_t head) {
-  if (tensor.empty()) return {};
-  return {tensor.template data<float>() + sequence * tensor.stride(0) + head * tensor.stride(1),
-          tensor.stride(2), tensor.stride(3)};
-}
-
-ScoreModifier ModifierOf(const AttentionProblem& problem, int64_t sequence, int64_t head) {
-  const double scale = problem.EffectiveScale();
-  ScoreModifier modifier;
-  if (problem.softcap) {
-    modifier.softcap_in = static_cast<float>(scale / *problem.softcap);
-    modifier.softcap_out = static_cast<float>(*problem.softcap / scale);
-  }
-  const Bias& bias = problem.bias;
-  if (!bias.alibi_slopes.empty()) {
-    modifier.alibi = static_cast<float>(-bias.alibi_slopes[static_cast<size_t>(head)] / scale);
-    modifier.shift = PlaceShift(problem, RangeOf(problem, sequence));
-  }
-  modifier.additive = ScoresOf<Matrix>(bias.additive, sequence, head);
-  modifier.bias_factor = static_cast<float>(1 / scale);
-  return modifier;
-}
-
-HeadProblem ProblemOf(const AttentionProblem& problem, const AttentionInputs& inputs,
-                      const PreparedMask& mask, int64_t sequence, int64_t head) {
-  const SequenceRange range = RangeOf(problem, sequence);
-  const int64_t kv_head = head / (problem.heads / problem.kv_heads);
-  HeadProblem made;
-  made.queries = range.queries;
-  made.keys = range.keys;
-  made.head_dim = problem.head_dim;
-  made.value_dim = problem.value_dim;
-  made.query = QueryRows(inputs.query, range, head);
-  made.key = KeyRows(inputs.key, range, kv_head);
-  made.value = KeyRows(inputs.value, range, kv_head);
-  made.scale = static_cast<float>(problem.EffectiveScale());
-  made.intervals = mask.IntervalsOf(sequence);
-  made.blocks = mask.BlocksOf(sequence, head);
-  made.gate = static_cast<float>(problem.GateOf(head));
-  if (problem.GateOf(head) == 0) made.intervals.limit = 0;
-  const View<const uint8_t>& keep = problem.mask.keep;
-  if (keep.data != nullptr) {
-    made.keep = {keep.data + sequence * keep.strides[0] + head * keep.strides[1], keep.strides[2],
-                 keep.strides[3]};
-  }
-  made.modifier = ModifierOf(problem, sequence, head);
-  made.relative_keys = TableOf(problem.relative.keys, head);
-  made.relative_values = TableOf(problem.relative.values, head);
-  if (problem.dropout.rate > 0) {
-    made.drops = true;
-    made.dropout = DropoutStream(problem.dropout,
-                                 problem.dropout.sample_ids[static_cast<size_t>(sequence)], head);
-    made.dropout_factor = static_cast<float>(DropoutFactor(problem.dropout));
-  }
-  made.replaces_nonfinite = problem.nonfinite == NonFiniteScores::kReplaceByZero;
-  return made;
-}
 
 int64_t StripRowsOf(Bf16Unit unit) {
   return unit == Bf16Unit::kNone ? FusedStripRows() : FusedBf16StripRows();
@@ -178,159 +83,6 @@ std::vector<Share> SplitIntoShares(const AttentionProblem& problem, const Prepar
   return shares;
 }
 
-// A sequence of few queries against a long cache: its key/value heads and splits are shared out.
-struct Decoding {
-  int64_t sequence;
-  int64_t splits;
-  int64_t first_share;  // of kv_heads * splits
-  float* sums;          // [heads][splits][SplitFloats]
-};
-
-Bf16Matrix Bf16Rows(const Tensor& tensor, const SequenceRange& range, int64_t head) {
-  const bool padded = tensor.shape().rank() == 4;
-  const int64_t first = padded ? range.sequence : range.key_begin;
-  const BFloat16* data =
-      tensor.data<BFloat16>() + first * tensor.stride(0) + head * tensor.stride(padded ? 2 : 1);
-  return {reinterpret_cast<const uint16_t*>(data), tensor.stride(padded ? 1 : 0)};
-}
-
-class DecodingWork {
- public:
-  // `stored`: the tensors in bf16, whose keys and values are read; or null.
-  DecodingWork(const AttentionProblem& problem, const AttentionInputs& inputs,
-               const AttentionInputs* stored, const PreparedMask& mask)
-      : problem_(problem), inputs_(inputs), stored_(stored), mask_(mask) {
-    int64_t floats = 0;
-    for (int64_t s = 0; s < problem.batch(); ++s) {
-      if (!DecodesInPlace(problem, stored == nullptr ? inputs : *stored, s)) continue;
-      const HeadProblem head = Head(s, 0);
-      const int64_t limit = mask.IntervalsOf(s).limit;
-      const int64_t splits = std::max<int64_t>(BlockCount(limit, kDecodingKeys), 1);
-      sequences_.push_back({s, splits, shares_, nullptr});
-      shares_ += problem.kv_heads * splits;
-      floats += problem.heads * splits * SplitFloats(head);
-    }
-    if (floats == 0) return;
-    sums_ = Tensor::Uninitialized({floats}, DType::kF32, MemoryTag::kWorkspace);
-    float* at = sums_.data<float>();
-    for (Decoding& each : sequences_) {
-      each.sums = at;
-      at += problem.heads * each.splits * SplitFloats(Head(each.sequence, 0));
-    }
-  }
-
-  int64_t shares() const { return shares_; }
-  int64_t merges() const { return static_cast<int64_t>(sequences_.size()) * problem_.heads; }
-  bool Has(int64_t sequence) const {
-    return std::any_of(sequences_.begin(), sequences_.end(),
-                       [&](const Decoding& each) { return each.sequence == sequence; });
-  }
-
-  // Returns the number of replaced scores. The heads of a group follow each other, so that all but
-  // the first find the split's keys and values in the cache.
-  int64_t RunShare(int64_t number) const {
-    const auto after = std::upper_bound(
-        sequences_.begin(), sequences_.end(), number,
-        [](int64_t share, const Decoding& each) { return share < each.first_share; });
-    const Decoding& each = *std::prev(after);
-    const int64_t share = number - each.first_share;
-    const int64_t split = share % each.splits, group = problem_.heads / problem_.kv_heads;
-    int64_t replaced = 0;
-    for (int64_t h = 0; h < group; ++h) {
-      const int64_t head_number = share / each.splits * group + h;
-      const HeadProblem head = Head(each.sequence, head_number);
-      replaced += FusedForwardSplit(
-          head, split, each.sums + (head_number * each.splits + split) * SplitFloats(head));
-    }
-    return replaced;
-  }
-
-  void Merge(int64_t number, AttentionOutputs& outputs, Tensor& lse) const {
-    const Decoding& each = sequences_[static_cast<size_t>(number / problem_.heads)];
-    const int64_t head_number = number % problem_.heads;
-    const SequenceRange range = RangeOf(problem_, each.sequence);
-    const HeadProblem head = Head(each.sequence, head_number);
-    ForwardTask task;
-    task.end = range.queries;
-    task.out = QueryRows(outputs.out, range, head_number);
-    if (!lse.empty()) task.lse = LseOf(lse, range.query_begin, head_number);
-    FusedMergeSplits(head, task, each.sums + head_number * each.splits * SplitFloats(head),
-                     each.splits);
-  }
-
- private:
-  HeadProblem Head(int64_t sequence, int64_t head) const {
-    HeadProblem made = ProblemOf(problem_, inputs_, mask_, sequence, head);
-    if (stored_ != nullptr) {
-      const int64_t kv_head = head / (problem_.heads / problem_.kv_heads);
-      const SequenceRange range = RangeOf(problem_, sequence);
-      if (range.keys == 0) return made;  // there may be no tensor
-      made.key_bf16 = Bf16Rows(stored_->key, range, kv_head);
-      made.value_bf16 = Bf16Rows(stored_->value, range, kv_head);
-    }
-    return made;
-  }
-
-  const AttentionProblem& problem_;
-  const AttentionInputs& inputs_;
-  const AttentionInputs* stored_;
-  const PreparedMask& mask_;
-  std::vector<Decoding> sequences_;
-  int64_t shares_ = 0;
-  Tensor sums_;
-};
-
-struct ForwardOperands {
-  const AttentionProblem& problem;
-  const AttentionInputs& inputs;
-  const PreparedMask& mask;
-  Bf16Unit unit;
-  AttentionOutputs& outputs;
-  Tensor& lse;
-};
-
-int64_t ForwardShare(const ForwardOperands& in, const Share& share) {
-  const SequenceRange range = RangeOf(in.problem, share.sequence);
-  int64_t replaced = 0;
-  for (int64_t head = share.first_head; head < share.last_head; ++head) {
-    HeadProblem made = ProblemOf(in.problem, in.inputs, in.mask, share.sequence, head);
-    made.unit = in.unit;
-    ForwardTask task;
-    task.begin = share.first_query;
-    task.end = share.last_query;
-    task.out = QueryRows(in.outputs.out, range, head);
-    if (!in.lse.empty()) task.lse = LseOf(in.lse, range.query_begin, head);
-    replaced += FusedForward(made, task);
-  }
-  return replaced;
-}
-
-void ForwardFused(const ForwardOperands& in, const AttentionInputs* stored, bool rounds) {
-  const DecodingWork decoding(in.problem, in.inputs, stored, in.mask);
-  std::vector<Share> shares =
-      SplitIntoShares(in.problem, in.mask, in.problem.heads, Split::kHeadsAndQueries, in.unit);
-  std::erase_if(shares, [&](const Share& share) { return decoding.Has(share.sequence); });
-  const auto whole = static_cast<int64_t>(shares.size());
-  const AttentionInputs rounded = rounds && whole > 0 ? Rounded(in.inputs) : AttentionInputs{};
-  const ForwardOperands operands{
-      in.problem, rounds ? rounded : in.inputs, in.mask, in.unit, in.outputs, in.lse};
-  std::vector<int64_t> replaced(static_cast<size_t>(whole + decoding.shares()), 0);
-  ParallelFor(static_cast<int64_t>(replaced.size()), [&](int64_t number, int) {
-    const auto at = static_cast<size_t>(number);
-    replaced[at] =
-        number < whole ? ForwardShare(operands, shares[at]) : decoding.RunShare(number - whole);
-  });
-  ParallelFor(decoding.merges(),
-              [&](int64_t number, int) { decoding.Merge(number, in.outputs, in.lse); });
-  for (int64_t count : replaced) in.outputs.replaced_scores += count;
-}
-
-// One head of one sequence that somebody looks at.
-struct ProbeJob {
-  int64_t sequence, head;
-  ProbeTask task;
-};
-
 ProbeStatistics StatisticsOf(HeadStatistics& statistics, int64_t slot, int64_t first_token) {
   const auto at = [&](Tensor& tensor) {
     return tensor.empty() ? nullptr : tensor.data<float>() + slot * tensor.stride(0) + first_token;
@@ -349,7 +101,97 @@ ProbeStatistics StatisticsOf(HeadStatistics& statistics, int64_t slot, int64_t f
   return to;
 }
 
-std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, AttentionOutputs& outputs) {
+// Which statistics the forward pass makes beside its output: those of heads that are asked for
+// once. The others are left to ProbeFused: with the keys of the largest weights, which need whole
+// rows; where products are of bf16, since statistics are those of f32; of sequences that decode.
+class StatisticsBeside {
+ public:
+  StatisticsBeside(const AttentionProblem& problem, const ProductPlan& plan,
+                   AttentionOutputs& outputs)
+      : statistics_(outputs.statistics ? &*outputs.statistics : nullptr) {
+    if (statistics_ == nullptr || statistics_->top > 0) return;
+    if (plan.unit != Bf16Unit::kNone || plan.rounds) return;
+    slots_.assign(static_cast<size_t>(problem.heads), -1);
+    for (size_t slot = 0; slot < statistics_->heads.size(); ++slot) {
+      int64_t& of_head = slots_[static_cast<size_t>(statistics_->heads[slot])];
+      if (of_head < 0) of_head = static_cast<int64_t>(slot);
+    }
+  }
+
+  bool Makes(size_t slot) const {
+    return !slots_.empty() &&
+           slots_[static_cast<size_t>(statistics_->heads[slot])] == static_cast<int64_t>(slot);
+  }
+  void Ask(const SequenceRange& range, int64_t head, ForwardTask& task) const {
+    const int64_t slot = slots_.empty() ? -1 : slots_[static_cast<size_t>(head)];
+    if (slot < 0) return;
+    task.statistics = StatisticsOf(*statistics_, slot, range.query_begin);
+    if (!statistics_->key_set.empty()) {
+      task.key_set = statistics_->key_set.data() + range.key_begin;
+    }
+  }
+
+ private:
+  HeadStatistics* statistics_;
+  std::vector<int64_t> slots_;  // of each head, -1: none
+};
+
+struct ForwardOperands {
+  const AttentionProblem& problem;
+  const AttentionInputs& inputs;
+  const PreparedMask& mask;
+  Bf16Unit unit;
+  AttentionOutputs& outputs;
+  Tensor& lse;
+  const StatisticsBeside& statistics;
+};
+
+int64_t ForwardShare(const ForwardOperands& in, const Share& share) {
+  const SequenceRange range = RangeOf(in.problem, share.sequence);
+  int64_t replaced = 0;
+  for (int64_t head = share.first_head; head < share.last_head; ++head) {
+    HeadProblem made = ProblemOf(in.problem, in.inputs, in.mask, share.sequence, head);
+    made.unit = in.unit;
+    ForwardTask task;
+    task.begin = share.first_query;
+    task.end = share.last_query;
+    task.out = QueryRows(in.outputs.out, range, head);
+    if (!in.lse.empty()) task.lse = LseOf(in.lse, range.query_begin, head);
+    in.statistics.Ask(range, head, task);
+    replaced += FusedForward(made, task);
+  }
+  return replaced;
+}
+
+void ForwardFused(const ForwardOperands& in, const DecodingWork& decoding, bool rounds) {
+  std::vector<Share> shares =
+      SplitIntoShares(in.problem, in.mask, in.problem.heads, Split::kHeadsAndQueries, in.unit);
+  std::erase_if(shares, [&](const Share& share) { return decoding.Has(share.sequence); });
+  const auto whole = static_cast<int64_t>(shares.size());
+  const AttentionInputs rounded = rounds && whole > 0 ? Rounded(in.inputs) : AttentionInputs{};
+  const ForwardOperands operands{
+      in.problem,   rounds ? rounded : in.inputs, in.mask, in.unit, in.outputs, in.lse,
+      in.statistics};
+  std::vector<int64_t> replaced(static_cast<size_t>(whole + decoding.shares()), 0);
+  ParallelFor(static_cast<int64_t>(replaced.size()), [&](int64_t number, int) {
+    const auto at = static_cast<size_t>(number);
+    replaced[at] =
+        number < whole ? ForwardShare(operands, shares[at]) : decoding.RunShare(number - whole);
+  });
+  ParallelFor(decoding.merges(),
+              [&](int64_t number, int) { decoding.Merge(number, in.outputs, in.lse); });
+  for (int64_t count : replaced) in.outputs.replaced_scores += count;
+}
+
+// One head of one sequence that somebody looks at.
+struct ProbeJob {
+  int64_t sequence, head;
+  ProbeTask task;
+};
+
+// All but what the forward pass made.
+std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, const StatisticsBeside& beside,
+                                const DecodingWork& decoding, AttentionOutputs& outputs) {
   std::vector<ProbeJob> jobs;
   for (HeadWeights& wanted : outputs.weights) {
     Tensor& weights = wanted.weights;
@@ -363,6 +205,7 @@ std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, AttentionOutput
   for (int64_t s = 0; s < problem.batch(); ++s) {
     const SequenceRange range = RangeOf(problem, s);
     for (size_t slot = 0; slot < statistics.heads.size(); ++slot) {
+      if (beside.Makes(slot) && !decoding.Has(s)) continue;
       ProbeTask task;
       task.statistics = StatisticsOf(statistics, static_cast<int64_t>(slot), range.query_begin);
       if (!statistics.key_set.empty()) task.key_set = statistics.key_set.data() + range.key_begin;
@@ -372,85 +215,22 @@ std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, AttentionOutput
   return jobs;
 }
 
-void ProbeFused(const AttentionProblem& problem, const AttentionInputs& inputs,
-                const PreparedMask& mask, AttentionOutputs& outputs, Tensor& lse) {
-  const std::vector<ProbeJob> jobs = ProbeJobs(problem, outputs);
+void ProbeFused(const ForwardOperands& in, const DecodingWork& decoding) {
+  const AttentionProblem& problem = in.problem;
+  const std::vector<ProbeJob> jobs = ProbeJobs(problem, in.statistics, decoding, in.outputs);
   ParallelFor(static_cast<int64_t>(jobs.size()), [&](int64_t number, int) {
     const ProbeJob& job = jobs[static_cast<size_t>(number)];
     const SequenceRange range = RangeOf(problem, job.sequence);
     if (range.queries == 0) return;
-    const HeadProblem head = ProblemOf(problem, inputs, mask, job.sequence, job.head);
+    const HeadProblem head = ProblemOf(problem, in.inputs, in.mask, job.sequence, job.head);
     ProbeTask task = job.task;
-    task.lse = LseOf(lse, range.query_begin, job.head);
+    task.lse = LseOf(in.lse, range.query_begin, job.head);
     for (task.begin = 0; task.begin < range.queries; task.begin = task.end) {
       task.end = std::min(task.begin + kForwardRows, range.queries);
       FusedProbe(head, task);
     }
   });
 }
-
-// Gradients of the tables of relative positions: each head of each sequence sums its own, then they
-// are added in the order of sequences and heads. A wave of sequences at a time bounds the memory.
-class TableGradients {
- public:
-  TableGradients(const AttentionProblem& problem, AttentionGradients& gradients)
-      : heads_(problem.heads) {
-    for (Tensor* total : {&gradients.relative_keys, &gradients.relative_values}) {
-      if (total->empty()) continue;
-      tables_.push_back({total, total->size(1) * total->size(2), {}});
-      sequence_floats_ += heads_ * tables_.back().floats;
-    }
-  }
-
-  // Sequences of one wave.
-  int64_t WaveOf(int64_t batch) const {
-    constexpr int64_t kMostFloats = 4 << 20;  // 16 MiB
-    if (sequence_floats_ == 0) return batch;
-    return std::clamp<int64_t>(kMostFloats / sequence_floats_, 1, std::max<int64_t>(batch, 1));
-  }
-
-  void BeginWave(int64_t sequences) {
-    sequences_ = sequences;
-    for (Table& table : tables_) {
-      table.sums =
-          Tensor::Zeros({sequences * heads_, table.floats}, DType::kF32, MemoryTag::kWorkspace);
-    }
-  }
-
-  // The sums of one head of the wave's sequence; none when `total` is not a wanted gradient.
-  MutableMatrix Of(const Tensor& total, int64_t sequence, int64_t head) {
-    for (Table& table : tables_) {
-      if (table.total != &total) continue;
-      float* sums = table.sums.data<float>() + (sequence * heads_ + head) * table.floats;
-      return {sums, total.size(2), 1};
-    }
-    return {};
-  }
-
-  void EndWave() {
-    for (Table& table : tables_) {
-      Tensor& total = *table.total;
-      const int64_t width = total.size(2);
-      ParallelFor(total.size(1), [&](int64_t row, int) {
-        for (int64_t s = 0; s < sequences_ * heads_; ++s) {
-          const int64_t head = total.size(0) == 1 ? 0 : s % heads_;
-          const float* from = table.sums.data<float>() + s * table.floats + row * width;
-          float* to = total.data<float>() + head * total.stride(0) + row * total.stride(1);
-          for (int64_t c = 0; c < width; ++c) to[c] += from[c];
-        }
-      });
-    }
-  }
-
- private:
-  struct Table {
-    Tensor* total;
-    int64_t floats;  // of one head
-    Tensor sums;     // [wave * heads, floats]
-  };
-  int64_t heads_, sequences_ = 0, sequence_floats_ = 0;
-  std::vector<Table> tables_;
-};
 
 struct BackwardOperands {
   const AttentionProblem& problem;
@@ -570,21 +350,6 @@ ProductPlan PlanProducts(const AttentionProblem& problem, Bf16Unit unit) {
   return {Bf16Unit::kNone, true};
 }
 
-bool MayDecode(const AttentionProblem& problem, int64_t sequence) {
-  return RangeOf(problem, sequence).queries <= kDecodingQueries && !problem.mask.blocks &&
-         problem.relative.keys.empty() && problem.relative.values.empty();
-}
-
-bool DecodesInPlace(const AttentionProblem& problem, const AttentionInputs& inputs,
-                    int64_t sequence) {
-  const auto adjacent = [](const Tensor& tensor) {
-    return tensor.empty() || tensor.stride(tensor.shape().rank() - 1) == 1;
-  };
-  return MayDecode(problem, sequence) && RangeOf(problem, sequence).queries > 0 &&
-         adjacent(inputs.key) && adjacent(inputs.value) &&
-         (inputs.key.empty() || inputs.key.dtype() != DType::kF16);
-}
-
 namespace {
 
 // Inputs are checked. `stored` as for DecodingWork.
@@ -598,8 +363,11 @@ void ForwardF32(Bf16Unit unit, const AttentionProblem& problem, const AttentionI
   }
   const PreparedMask mask(problem, PreparedMask::For::kForward);
   const ProductPlan plan = PlanProducts(problem, unit);
-  ForwardFused({problem, inputs, mask, plan.unit, outputs, lse}, stored, plan.rounds);
-  if (probed) ProbeFused(problem, inputs, mask, outputs, lse);
+  const DecodingWork decoding(problem, inputs, stored, mask);
+  const StatisticsBeside statistics(problem, plan, outputs);
+  const ForwardOperands operands{problem, inputs, mask, plan.unit, outputs, lse, statistics};
+  ForwardFused(operands, decoding, plan.rounds);
+  if (probed) ProbeFused(operands, decoding);
 }
 
 }  // namespace

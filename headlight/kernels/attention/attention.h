@@ -264,7 +264,7 @@ void CheckAttentionProblem(const AttentionProblem& problem);
 // The draw of dropout: eight queries share one Philox block (16 bits each). `key` of a weight is
 // its position in the sequence.
 struct DropoutStream {
-  DropoutStream() = default;
+  DropoutStream() = default;  // drops nothing
   // One stream per (seed, layer, step, sample id, head).
   DropoutStream(const WeightDropout& dropout, int64_t sample_id, int64_t head);
 

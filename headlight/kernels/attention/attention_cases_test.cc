@@ -384,6 +384,45 @@ TEST(AttentionCases, StatisticsSumUpTheWeights) {
   }
 }
 
+// What the pass makes beside its output is what a second sweep makes (of a head that is asked for
+// again), whatever the threads; across the key block, where sums are rescaled.
+TEST(AttentionCases, StatisticsBesideTheOutputAreThoseOfASecondSweep) {
+  Options options = F32({{700, 1100}, {40, 40}}, 16);
+  options.heads = options.kv_heads = 2;
+  Case made = MakeCase(options);
+  made.problem.mask.causal = Mask::Causal::kAlignedToEnd;
+  const auto run = [&](int threads) {
+    SetNumThreads(threads);
+    AttentionOutputs outputs = MakeOutputs(made);
+    outputs.statistics = HeadStatistics{};
+    outputs.statistics->heads = {1, 0, 1};
+    outputs.statistics->key_set.assign(1140, 0);
+    for (size_t j = 0; j < 1140; j += 5) outputs.statistics->key_set[j] = 1;
+    AttentionForward(made.problem, made.inputs, outputs);
+    return *outputs.statistics;
+  };
+  const int before = NumThreads();
+  const HeadStatistics one = run(1), three = run(3);
+  SetNumThreads(before);
+  const auto compare = [&](const char* name, const Tensor& tensor, const Tensor& other,
+                           double tolerance) {
+    EXPECT_TRUE(SameBits(tensor, other)) << name;
+    const View<const float> view = tensor.view<float>();
+    for (int64_t token = 0; token < 740; ++token) {
+      ASSERT_NEAR(view(0, token), view(2, token), tolerance) << name << " of query " << token;
+    }
+  };
+  compare("entropy", one.entropy, three.entropy, 1e-4);
+  compare("distance", one.distance, three.distance, 6e-3);
+  compare("absolute distance", one.absolute_distance, three.absolute_distance, 6e-3);
+  compare("largest weight", one.largest_weight, three.largest_weight, 1e-5);
+  compare("mass", one.set_mass, three.set_mass, 1e-5);
+  for (int64_t token = 0; token < 740; ++token) {
+    const View<const int32_t> keys = one.largest_key.view<int32_t>();
+    EXPECT_EQ(keys(0, token), keys(2, token)) << token;
+  }
+}
+
 // Fused weights and statistics against the reference's, with masks, blocks and relative positions.
 TEST(AttentionCases, FusedProbesLikeReference) {
   Options options = F32({{20, 20}, {0, 3}, {37, 601}, {5, 0}}, 16);

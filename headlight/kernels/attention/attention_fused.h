@@ -139,11 +139,24 @@ inline constexpr int64_t kKeyBlock = 512;     // keys between two rescalings
 inline constexpr int64_t kForwardRows = 960;  // most query rows of one forward task; a multiple
                                               // of a strip's rows on every ISA
 
+// Where the statistics of query 0 go (attention.h: HeadStatistics); entropy == nullptr: unwanted.
+struct ProbeStatistics {
+  float *entropy = nullptr, *distance = nullptr, *absolute_distance = nullptr;
+  float *largest_weight = nullptr, *set_mass = nullptr;
+  int32_t* largest_key = nullptr;
+  int64_t top = 0;  // for each query, that many weights and keys
+  float* top_weights = nullptr;
+  int32_t* top_keys = nullptr;
+};
+
 // Queries [begin, end) of one head.
 struct ForwardTask {
   int64_t begin = 0, end = 0;
   MutableMatrix out;     // rows of the head
   float* lse = nullptr;  // of query 0; nullptr: unwanted
+  // Made beside the output, all but the keys of the largest weights (top is 0). Not in bf16.
+  ProbeStatistics statistics;
+  const uint8_t* key_set = nullptr;  // of key 0; needed for set_mass
 };
 // Returns the number of replaced scores.
 int64_t FusedForward(const HeadProblem& head, const ForwardTask& task);
@@ -164,15 +177,6 @@ int64_t FusedForwardSplit(const HeadProblem& head, int64_t split, float* sums);
 void FusedMergeSplits(const HeadProblem& head, const ForwardTask& task, const float* sums,
                       int64_t splits);
 
-// Where the statistics of query 0 go (attention.h: HeadStatistics); entropy == nullptr: unwanted.
-struct ProbeStatistics {
-  float *entropy = nullptr, *distance = nullptr, *absolute_distance = nullptr;
-  float *largest_weight = nullptr, *set_mass = nullptr;
-  int32_t* largest_key = nullptr;
-  int64_t top = 0;  // for each query, that many weights and keys
-  float* top_weights = nullptr;
-  int32_t* top_keys = nullptr;
-};
 // Weights and statistics of queries [begin, end) of one head, from the lse of its forward pass.
 struct ProbeTask {
   int64_t begin = 0, end = 0;

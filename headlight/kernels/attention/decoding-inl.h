@@ -231,7 +231,7 @@ void ForwardQuery(const HeadProblem& head, const Rows& keys, const Rows& values,
   const float score = ScoreInPlace(head, keys, block, range, row, scratch);
   const float largest = RaiseLargest(score * scale, row, scratch);
   float sum = 0;
-  ExponentiateStrip<1, StoreF32>(range, scale, &largest, scratch.strip, &sum);
+  ExponentiateStrip<1, StoreF32>(range, scale, &largest, scratch.strip, &sum, NoStatistics());
   scratch.sum[row] += sum;
   if (head.drops) DropStrip<1>(head, block, range, row, scratch.strip);
   const int64_t first = range.first_vector * kLanes;

@@ -10,6 +10,7 @@
 #include "headlight/kernels/attention/blocks-inl.h"
 #include "headlight/kernels/attention/modifier-inl.h"
 #include "headlight/kernels/attention/relative-inl.h"
+#include "headlight/kernels/attention/statistics-inl.h"
 #ifdef HEADLIGHT_ATTENTION_BF16
 #include "headlight/kernels/attention/bf16-forward-operands-inl.h"
 #else
@@ -23,14 +24,20 @@ namespace HWY_NAMESPACE {
 
 // Workspace of a task, carved out of WorkerScratch. Its size does not grow with the sequence.
 struct ForwardScratch {
-  ForwardScratch(const HeadProblem& head, int64_t rows, int64_t block_keys)
+  enum class With { kNothing, kStatistics, kStatisticsAndSet };
+
+  ForwardScratch(const HeadProblem& head, int64_t rows, int64_t block_keys,
+                 With with = With::kNothing)
       : value_width(RoundUp(head.value_dim, kLanes)) {
     const int64_t out_size = RoundUp(rows, kRows) * value_width;
     const int64_t row_size = RoundUp(RoundUp(rows, kRows) + 2 * kLanes, kLanes);
     const int64_t strip_size = kRows * kStripStride;
+    const int64_t statistics_size =
+        with == With::kNothing ? 0 : RoundUp(RoundUp(rows, kRows) * kStatisticsFloats, 16);
+    const int64_t set_size = with == With::kStatisticsAndSet ? kKeyBlock + kLanes : 0;
     float* at =
         WorkerScratch(ForwardOperands::Floats(head, block_keys) + out_size + 2 * row_size +
-                      2 * strip_size + kRows * kDistanceStride +
+                      2 * strip_size + statistics_size + set_size + kRows * kDistanceStride +
                       PackedTable::Floats(head.relative_keys, head.head_dim, rows, block_keys) +
                       PackedTable::Floats(head.relative_values, head.value_dim, rows, block_keys));
     const auto take = [&at](int64_t floats) {
@@ -43,6 +50,8 @@ struct ForwardScratch {
     out = take(out_size);
     strip = take(strip_size);
     moved = take(strip_size);
+    if (statistics_size > 0) statistics = reinterpret_cast<RowStatistics*>(take(statistics_size));
+    if (set_size > 0) key_set = take(set_size);
     products = take(kRows * kDistanceStride);
     largest = take(row_size);
     sum = take(row_size);
@@ -58,6 +67,9 @@ struct ForwardScratch {
   float* moved;          // weights of one strip in distance order
   float* products;       // of one strip's queries with relative keys
   PackedTable key_table, value_table;
+  // Of the task's rows, and the key block's part of the key set; nullptr: unwanted.
+  RowStatistics* statistics = nullptr;
+  float* key_set = nullptr;
   bool finite_values = true;
   int64_t replaced = 0;
 };
@@ -191,31 +203,39 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
 }
 
 // Scores of the strip to 2^(score * scale - largest), in place, as Store stores them; their sum of
-// each row.
-template <int R, class Store>
+// each row; and what `statistics` makes of them.
+template <int R, class Store, class Statistics>
 HWY_NOINLINE void ExponentiateStrip(const StripRange& range, float scale, const float* largest,
-                                    float* strip, float* sums) {
+                                    float* strip, float* sums, const Statistics& statistics) {
   const D d;
   const V scale_vector = hn::Set(d, scale);
   for (int r = 0; r < R; ++r) {
     float* scores = strip + r * kStripStride;
     const V most = hn::Set(d, largest[r]);
     V sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+    auto row = statistics.Begin(r, range.first_vector * kLanes);
+    const auto bounded = [&](const float* at) HWY_ATTR {
+      return LeastOfExp2(hn::MulSub(hn::LoadU(d, at), scale_vector, most));
+    };
     int64_t vector = range.first_vector;
     for (; vector + 2 <= range.last_vector; vector += 2) {
       const float* at = scores + vector * kLanes;
-      const V p0 = Exp2(hn::MulSub(hn::LoadU(d, at), scale_vector, most));
-      const V p1 = Exp2(hn::MulSub(hn::LoadU(d, at + kLanes), scale_vector, most));
+      const V x0 = bounded(at), x1 = bounded(at + kLanes);
+      const V p0 = Exp2Bounded(x0), p1 = Exp2Bounded(x1);
+      row.Take(x0, p0);
+      row.Take(x1, p1);
       Store::Two(p0, p1, scores, vector * kLanes);
       sum0 = hn::Add(sum0, p0);
       sum1 = hn::Add(sum1, p1);
     }
     if (vector < range.last_vector) {
-      const V p0 = Exp2(hn::MulSub(hn::LoadU(d, scores + vector * kLanes), scale_vector, most));
+      const V x0 = bounded(scores + vector * kLanes), p0 = Exp2Bounded(x0);
+      row.Take(x0, p0);
       Store::One(p0, scores, vector * kLanes);
       sum0 = hn::Add(sum0, p0);
     }
     sums[r] = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+    statistics.End(r, row);
   }
 }
 
@@ -267,6 +287,9 @@ inline float RaiseLargest(float score, int64_t at, ForwardScratch& scratch) {
   if (before != now && before != kNegativeInfinity) {
     const float factor = std::exp2(before - now);
     float* out = scratch.out + at * scratch.value_width;
+    if (scratch.statistics != nullptr) {
+      RaiseStatistics(now - before, factor, scratch.sum[at], scratch.statistics[at]);
+    }
     scratch.sum[at] *= factor;
     for (int64_t c = 0; c < scratch.value_width; ++c) out[c] *= factor;
   }
@@ -291,10 +314,17 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
     largest[r] = RaiseLargest(largest[r] * scale, at + r, scratch);
   }
   const bool kept = head.drops || !scratch.finite_values;  // somebody reads f32 weights
-  if (kept) {
-    ExponentiateStrip<R, StoreF32>(range, scale, largest, scratch.strip, sums);
+  const auto exponentiate = [&](const auto& statistics) HWY_ATTR {
+    if (kept) {
+      ExponentiateStrip<R, StoreF32>(range, scale, largest, scratch.strip, sums, statistics);
+    } else {
+      ExponentiateStrip<R, StoreOperands>(range, scale, largest, scratch.strip, sums, statistics);
+    }
+  };
+  if (scratch.statistics == nullptr) {
+    exponentiate(NoStatistics());
   } else {
-    ExponentiateStrip<R, StoreOperands>(range, scale, largest, scratch.strip, sums);
+    exponentiate(StripStatistics{row, block.begin, scratch.key_set, scratch.statistics + at});
   }
   for (int r = 0; r < R; ++r) scratch.sum[at + r] += sums[r];
   if (head.drops) DropStrip<R>(head, block, range, row, scratch.strip);
@@ -316,6 +346,12 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   }
 }
 
+inline ForwardScratch::With WithStatistics(const ProbeStatistics& wanted) {
+  using With = ForwardScratch::With;
+  if (wanted.entropy == nullptr) return With::kNothing;
+  return wanted.set_mass == nullptr ? With::kStatistics : With::kStatisticsAndSet;
+}
+
 // out = gate * sums / sum, lse = (largest + log2 sum) ln 2 of the strip `at` rows into the task; a
 // row without keys gives 0 and -inf.
 inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t at, int64_t rows,
@@ -334,12 +370,15 @@ inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t
                inverses + i);
   }
   if (task.lse != nullptr) std::copy(lses, lses + rows, task.lse + task.begin + at);
+  for (int64_t i = at; i < at + rows && scratch.statistics != nullptr; ++i) {
+    WriteStatistics(scratch.statistics[i], scratch.sum[i], task.begin + i, task.statistics);
+  }
   for (int64_t i = 0; i < rows; ++i) {
     const float* from = scratch.out + (at + i) * scratch.value_width;
     float* to = task.out.row(task.begin + at + i);
     const V inverse = hn::Set(d, inverses[i]);
     int64_t c = 0;
-    if (inverses[i] == 0) {  // no key: nothing was summed up
+    if (scratch.sum[at + i] == 0) {  // no key: nothing was summed up
       for (; c < head.value_dim; ++c) to[c * task.out.column_stride] = 0;
     }
     if (task.out.column_stride == 1) {
@@ -355,6 +394,7 @@ inline void StartRows(int64_t rows, ForwardScratch& scratch) {
   const int64_t padded = RoundUp(rows, kRows);
   std::fill(scratch.largest, scratch.largest + padded + 2 * kLanes, kNegativeInfinity);
   std::fill(scratch.sum, scratch.sum + padded + 2 * kLanes, 0.0f);
+  if (scratch.statistics != nullptr) std::fill_n(scratch.statistics, padded, RowStatistics());
 }
 
 // Calls function.operator()<R>(at, rows) for each strip of `rows` queries: R rows, of which `rows`
@@ -381,6 +421,7 @@ inline void ForwardKeyBlock(const HeadProblem& head, const ForwardTask& task, in
   const KeyBlock block{begin, count};
   scratch.operands.PackKeys(head, begin, count);
   scratch.finite_values = scratch.operands.PackValues(head.value, head.value_dim, begin, count);
+  if (scratch.key_set != nullptr) LoadKeySet(task.key_set, begin, count, scratch.key_set);
   if (scratch.key_table.present()) {
     scratch.key_table.Pack(head.relative_keys, task.begin, rows, begin, block.count, true);
   }
@@ -400,7 +441,8 @@ inline int64_t ForwardBlocks(const HeadProblem& head, const ForwardTask& task) {
     ForwardTask part = task;
     part.begin = begin;
     part.end = end;
-    ForwardScratch scratch(head, end - begin, std::min(head.intervals.limit, kKeyBlock));
+    ForwardScratch scratch(head, end - begin, std::min(head.intervals.limit, kKeyBlock),
+                           WithStatistics(task.statistics));
     StartRows(end - begin, scratch);
     const int64_t first_key = head.intervals.Begin(begin), last_key = head.intervals.End(end - 1);
     ForKeyParts(head.blocks, begin, head.intervals.limit, [&](int64_t key, int64_t count) {
@@ -421,7 +463,8 @@ inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
   const int64_t first_key = head.intervals.Begin(task.begin);
   const int64_t last_key = head.intervals.End(task.end - 1);
   const int64_t first_block = first_key / kKeyBlock * kKeyBlock;
-  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock));
+  ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock),
+                         WithStatistics(task.statistics));
   StartRows(rows, scratch);
   // Blocks lie at multiples of kKeyBlock, whatever the mask skips.
   // At least one, so that rows without any key are finished too.

@@ -71,7 +71,8 @@ inline StripDistances DistancesOf(int64_t row, int64_t rows, int64_t first_key, 
   return {first_key - (row + rows - 1), keys + rows - 1};
 }
 
-// products[r][x] = row r . table[distance], for all distances of the strip. Returns the place of
+// products[r][x] = row r . table[distance], for all distances of the strip (and, in whole panels,
+// for some that are none: nobody reads those). Returns the place of
 // the strip's first distance in each row of `products` (rows kDistanceStride apart).
 template <int R>
 HWY_NOINLINE int64_t DistanceProducts(const PackedTable& table, const StripDistances& strip,

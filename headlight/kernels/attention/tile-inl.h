@@ -231,7 +231,9 @@ HWY_INLINE auto LoadQuads(const float* const* rows, int64_t column) {
 }
 
 // to[c * kPanel + i] = rows[i][c] for columns that come in fours; returns how many those are.
-HWY_INLINE int64_t TransposeQuads(const float* const* rows, int64_t ahead, int64_t dim, float* to) {
+// Asks for the first `there` rows of those that lie `ahead` behind.
+HWY_INLINE int64_t TransposeQuads(const float* const* rows, int64_t there, int64_t ahead,
+                                  int64_t dim, float* to) {
   const D d;
   const hn::RepartitionToWide<D> pairs;
   constexpr int kQuads = kLanes / 4;
@@ -243,7 +245,7 @@ HWY_INLINE int64_t TransposeQuads(const float* const* rows, int64_t ahead, int64
   int64_t c = 0;
   for (; c + 4 <= dim; c += 4, to += 4 * kPanel) {
     if (c % 16 == 0) {
-      for (int64_t i = 0; i < kLanes; ++i) hwy::Prefetch(rows[i] + ahead + c);
+      for (int64_t i = 0; i < there; ++i) hwy::Prefetch(rows[i] + ahead + c);
     }
     const V v0 = LoadQuads<kQuads>(rows, c), v1 = LoadQuads<kQuads>(rows + 1, c);
     const V v2 = LoadQuads<kQuads>(rows + 2, c), v3 = LoadQuads<kQuads>(rows + 3, c);
@@ -265,7 +267,7 @@ inline void PackTransposed(const Matrix& m, int64_t begin, int64_t count, int64_
     for (int64_t i = 0; i < kLanes; ++i) rows[i] = i < there ? m.row(begin + first + i) : kZeros;
     int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
-    if (m.column_stride == 1) c = TransposeQuads(rows, kLanes * m.row_stride, dim, to);
+    if (m.column_stride == 1) c = TransposeQuads(rows, there, kLanes * m.row_stride, dim, to);
 #endif
     for (; c < dim; ++c) {
       for (int64_t i = 0; i < kLanes; ++i) {
@@ -328,10 +330,12 @@ HWY_INLINE V MaxCarryingNaN(V bound, V x) {
 // 2^x for x <= 127: x = k + r with k an integer and |r| <= 1/2; 2^r by a polynomial of degree 5
 // (minimax of the relative error with constant term 1, computed by Remez exchange: 9.2e-8), times
 // 2^k through the exponent bits. Relative error <= 3e-7; 0 below -127.5; 1 at 0; NaN gives NaN.
-HWY_INLINE V Exp2(V x) {
+HWY_INLINE V LeastOfExp2(V x) { return MaxCarryingNaN(hn::Set(D(), -127.0f), x); }
+
+// Of such an x.
+HWY_INLINE V Exp2Bounded(V x) {
   const D d;
   const DU du;
-  x = MaxCarryingNaN(hn::Set(d, -127.0f), x);
   // Adding 1.5 * 2^23 rounds to an integer, in the low bits; 127 more is the exponent's bias.
   const V magic = hn::Set(d, 12582912.0f + 127.0f);
   const V shifted = hn::Add(x, magic);
@@ -344,6 +348,8 @@ HWY_INLINE V Exp2(V x) {
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
   return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted))));
 }
+
+HWY_INLINE V Exp2(V x) { return Exp2Bounded(LeastOfExp2(x)); }
 
 // ---- how a strip stores weights ----
 
