@@ -6,8 +6,8 @@ times as long the naive way takes.
     bench/naive.py --threads 2 --backward
     bench/naive.py --batches 1,32 --lengths 128,1024 --widths 64
 
-The two take turns (`headlight bench --shape S --shape 'S by=naive'`). Shapes whose scores take more than 2 GiB are left
-out. Where the naive way seems more than 5 % faster, both are measured again, three times as often: exit code 4 if it
+`headlight bench --shape S --shape 'S by=naive'` measures a shape, in turns where both fit into 1 GiB. Shapes whose scores take
+more than 2 GiB, or whose tensors take more than 4, are left out. Where the naive way seems more than 5 % faster, both are measured again, three times as often: exit code 4 if it
 still is. Takes about ten minutes.
 """
 
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 HEADS = 8
-MOST_SCORES = 2 << 30  # bytes
+MOST_SCORES, MOST_BYTES = 2 << 30, 4 << 30
 SLOWEST = 1.05
 
 
@@ -38,6 +38,13 @@ def parse():
     return parser.parse_args()
 
 
+def fits(options, batch, length, width):
+    scores, tensors = batch * HEADS * length * length, 4 * batch * HEADS * length * width
+    # A byte of flags for each score; gradients of all tensors.
+    return (4 * scores <= MOST_SCORES and
+            5 * scores + 4 * (2 if options.backward else 1) * tensors <= MOST_BYTES)
+
+
 def ratio(options, shape, repeats):
     """The naive way's median time over the fused one's."""
     command = [options.program, "bench", "--json", "--threads", str(options.threads), "--repeats", str(repeats),
@@ -54,10 +61,11 @@ def main():
     slower, measured = [], 0
     for batch in options.batches:
         for length in options.lengths:
-            if batch * HEADS * length * length * 4 > MOST_SCORES:
-                continue
             cells = []
             for width in options.widths:
+                if not fits(options, batch, length, width):
+                    cells.append("")
+                    continue
                 shape = f"b{batch} h{HEADS} n{length} d{width}" + (" backward" if options.backward else "")
                 found = ratio(options, shape, options.repeats)
                 if found * SLOWEST < 1:
@@ -66,7 +74,8 @@ def main():
                     slower.append(f"{shape}: {found:.2f}")
                 measured += 1
                 cells.append(f"{found:.2f}")
-            print(f"| {batch} | {length} | " + " | ".join(cells) + " |", flush=True)
+            if any(cells):
+                print(f"| {batch} | {length} | " + " | ".join(cells) + " |", flush=True)
     print(f"\n{measured} shapes; fused is more than {SLOWEST} times as slow in {len(slower)}")
     print("\n".join(slower), end="\n" if slower else "")
     return 4 if slower else 0

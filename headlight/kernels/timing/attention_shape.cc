@@ -272,10 +272,15 @@ int64_t KeptKeys(const AttentionShape& shape, int64_t query, int64_t queries, in
 
 int64_t BlocksOf(int64_t tokens) { return (tokens + kListBlock - 1) / kListBlock; }
 
+// Of a row of blocks.
+int64_t KeptBlocks(const AttentionShape& shape) {
+  return std::max<int64_t>(1, BlocksOf(shape.keys) * shape.kept_blocks / 100);
+}
+
 // The key blocks that a row of blocks keeps, ascending.
 std::vector<int32_t> ListedBlocks(const AttentionShape& shape, int64_t query_block) {
   const int64_t blocks = BlocksOf(shape.keys);
-  const int64_t kept = std::max<int64_t>(1, blocks * shape.kept_blocks / 100);
+  const int64_t kept = KeptBlocks(shape);
   std::vector<int32_t> listed;
   for (int64_t i = 0; i < kept; ++i) {
     listed.push_back(static_cast<int32_t>((query_block + i * blocks / kept) % blocks));
@@ -287,6 +292,8 @@ std::vector<int32_t> ListedBlocks(const AttentionShape& shape, int64_t query_blo
 Mask::BlockList MakeBlockList(const AttentionShape& shape) {
   Mask::BlockList list;
   list.query_block = list.key_block = kListBlock;
+  list.offsets.reserve(static_cast<size_t>(shape.batch * BlocksOf(shape.Queries()) + 1));
+  list.key_blocks.reserve(list.offsets.capacity() * static_cast<size_t>(KeptBlocks(shape)));
   list.offsets = {0};
   for (int64_t sequence = 0; sequence < shape.batch; ++sequence) {
     for (int64_t block = 0; block < BlocksOf(shape.Queries()); ++block) {
@@ -338,10 +345,19 @@ double AttentionShape::Bytes() const {
   const double key = real(batch) * real(keys) * real(KvHeads()) * real(head_dim + ValueDim());
   const double tables =
       relative ? (2 * real(keys) - 1) * real(heads) * real(head_dim + ValueDim()) : 0;
-  const int64_t matrices = implementation == AttentionImplementation::kFused ? weights : heads;
-  const double written = real(batch) * real(matrices) * real(Queries()) * real(keys);
+  const double element = dtype == DType::kF64 ? 8 : 4;
+  const double scores = real(batch) * real(Queries()) * real(keys);
+  double matrices = scores * real(weights) * element;
+  if (implementation != AttentionImplementation::kFused) {
+    // Weights, and flags in a byte each; with dropout what it leaves of the weights.
+    matrices += scores * real(heads) * (element * (dropout > 0 ? 2 : 1) + 1);
+  }
+  const double list = kept_blocks == 0
+                          ? 0
+                          : real(batch) * real(BlocksOf(Queries())) *
+                                (real(KeptBlocks(*this)) * sizeof(int32_t) + sizeof(int64_t));
   const double times = backward ? 2 : 1;
-  return (times * (query + key + tables) + written) * (dtype == DType::kF64 ? 8 : 4);
+  return times * (query + key + tables) * element + matrices + list;
 }
 
 std::string AttentionShape::ToString() const {

@@ -52,7 +52,7 @@ struct AttentionShape {
   // Queries and keys of sequence `sequence`.
   int64_t QueriesOf(int64_t sequence) const;
   int64_t KeysOf(int64_t sequence) const;
-  // Bytes of inputs and outputs, and of the n x n matrices that an implementation keeps.
+  // Bytes of inputs and outputs, of a list of blocks, and of n x n matrices that are kept.
   double Bytes() const;
 
   // The words, in the order of AttentionShapeWords(); parsing them gives the shape again.

@@ -142,7 +142,9 @@ TEST(AttentionShape, RefusalsNameTheWordAndTheRule) {
   EXPECT_THAT(Refusal("n5 d8 blocks=101"), HasSubstr("blocks= must be at most 100"));
   EXPECT_THAT(Refusal("n5 d8 blocks=10 causal"), HasSubstr("no other mask"));
   EXPECT_THAT(Refusal("n5 d8 blocks=10 by=naive"), HasSubstr("neither blocks="));
-  EXPECT_THAT(Refusal("h64 n8192 d8 by=naive"), HasSubstr("GiB"));
+  EXPECT_THAT(Refusal("h16 n8192 d8 by=naive"), HasSubstr("GiB"));
+  EXPECT_THAT(Refusal("h8 n8192 d8 by=per-head dropout=0.1"), HasSubstr("GiB"));
+  EXPECT_THAT(Refusal("b64 n1048576 d1 blocks=100"), HasSubstr("GiB"));
   EXPECT_THAT(Refusal("b1000000 h100 n1000000 d64"), HasSubstr("GiB"));
   EXPECT_THAT(Refusal("n100000 h8 d64 weights=8"), HasSubstr("GiB"));
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "headlight/base/error.h"
+#include "headlight/base/memory.h"
 #include "headlight/base/threads.h"
 #include "headlight/kernels/attention/attention_test-inl.h"
 
@@ -52,6 +53,26 @@ TEST(TimedPass, RunsTheBackwardPass) {
     const std::vector<double> values = Values(*gradient);
     EXPECT_GT(attention_test::LargestMagnitude(values), 1e-3);
     for (const double value : values) EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
+TEST(TimedPass, RunsTheImplementationThatIsAskedFor) {
+  constexpr int64_t kMatrices = 2 * 3 * 40 * 40 * 4;  // bytes of all weights
+  for (const std::string pass : {"", " backward"}) {
+    TimedPass fused(Parse(("b2 h3 n40 d8" + pass).c_str()));
+    fused.Run();
+    const auto result = [](const TimedPass& of) {
+      return of.gradients().key.empty() ? of.outputs().out : of.gradients().key;
+    };
+    for (const std::string by : {" by=naive", " by=per-head"}) {
+      const int64_t before = MemoryOf(MemoryTag::kActivations).now;
+      TimedPass other(Parse(("b2 h3 n40 d8" + pass + by).c_str()));
+      other.Run();
+      EXPECT_GE(MemoryOf(MemoryTag::kActivations).now - before, kMatrices) << by << pass;
+      for (int64_t i = 0; i < result(fused).elements(); ++i) {
+        ASSERT_NEAR(result(other).data<float>()[i], result(fused).data<float>()[i], 1e-4);
+      }
+    }
   }
 }
 
