@@ -17,18 +17,32 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def one_of_each_core(processors):
+    """Processors without those that share a core with one before."""
+    chosen, siblings = [], set()
+    for number in sorted(processors):
+        core = pathlib.Path(f"/sys/devices/system/cpu/cpu{number}/topology/core_cpus_list")
+        name = core.read_text() if core.exists() else str(number)
+        if name not in siblings:
+            siblings.add(name)
+            chosen.append(number)
+    return chosen
+
+
 class Side:
     """A process that stays alive and waits, without work, between its requests: one line each, answered by one JSON
     object a line. The first object says what it is."""
 
     def __init__(self, name, command, environment=None, processors=None):
-        """processors: how many it may run on; all unless given."""
+        """processors: how many it may run on, of different cores; all unless given."""
         self.name = name
-        allowed = sorted(os.sched_getaffinity(0))
+        allowed = os.sched_getaffinity(0)
+        if processors:
+            allowed = one_of_each_core(allowed)[:processors]
         self.process = subprocess.Popen(
             [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, **(environment or {})},
-            preexec_fn=lambda: os.sched_setaffinity(0, allowed[-(processors or len(allowed)):]))
+            preexec_fn=lambda: os.sched_setaffinity(0, allowed))
         self.ready = self.answer()
         self.idle_bytes = self.memory("VmRSS")
 

@@ -19,7 +19,7 @@ def method(library, name, seconds, own):
 class Table(unittest.TestCase):
     def row(self, *peers):
         own = [0.002, 0.001, 0.004]
-        return {"shape": "b1 h1 n8 d8", "threads": 2, "flops": 1e6, "fma_peak": run.spread([1e9, 2e9, 1e9]),
+        return {"shape": "b1 h1 n8 d8", "threads": 2, "flops": 1e6, "peak": run.spread([1e9, 2e9, 1e9]),
                 "methods": [method("Headlight", "fused", own, own), *(method(*peer, own) for peer in peers)]}
 
     def cells(self, row):

@@ -2,7 +2,8 @@
 // attention_server.h states:
 //   {"ask": "make", "shape": W, "path": F}    writes inputs for all sides; answers what the shape
 //                                             is, or why it is "refused"
-//   {"ask": "peak"}                           FMA peak, in floating-point operations per second
+//   {"ask": "peak", "bf16": B}                the machine's peak in f32 or bf16, in floating-point
+//                                             operations per second
 #include <iostream>
 #include <memory>
 #include <string>
@@ -18,7 +19,7 @@ namespace {
 
 // Why a shape is not compared with others; empty: it is.
 std::string Refusal(const AttentionShape& shape) {
-  if (shape.dtype != DType::kF32) return "only f32 is compared";
+  if (shape.dtype != DType::kF32) return "f64 is not compared";
   if (shape.ragged) return "sequences of one length are compared";
   if (shape.relative || shape.dropout > 0) return "not all have relative positions and dropout";
   if (shape.statistics || shape.weights > 0) return "probes are not compared";
@@ -44,6 +45,7 @@ Json Describe(const AttentionShape& shape) {
        shape.causal == Mask::Causal::kAlignedToEnd ? shape.keys - shape.Queries() : int64_t{0}},
       {"key_length", shape.key_length > 0 ? shape.key_length : shape.keys},
       {"backward", shape.backward},
+      {"bf16", shape.precision == Precision::kBF16},
       {"flops", AttentionFlops(shape)}};
   if (shape.window) described["window"] = {shape.window->left, shape.window->right};
   return described;
@@ -86,7 +88,10 @@ class HeadlightServer : public AttentionServer {
 
   Json Answer(const Json& request) override {
     if (request.at("ask") == "make") return Make(request.at("shape"), request.at("path"));
-    if (request.at("ask") == "peak") return {{"flops_per_second", MeasureFmaPeak(NumThreads())}};
+    if (request.at("ask") == "peak") {
+      const Precision precision = request.at("bf16") ? Precision::kBF16 : Precision::kF32;
+      return {{"flops_per_second", MeasurePeak(precision, NumThreads())}};
+    }
     return AttentionServer::Answer(request);
   }
 };

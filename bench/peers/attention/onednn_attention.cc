@@ -291,6 +291,7 @@ class OneDnnServer : public AttentionServer {
       return loaded;
     };
     if (shape.backward) return refuse("no backward pass of the whole");
+    if (shape.precision != Precision::kF32) return refuse("is written for f32");
     Data data;
     Sizes& sizes = data.sizes;
     sizes = {shape.batch,     shape.KvHeads(), shape.heads / shape.KvHeads(),

@@ -142,8 +142,9 @@ def methods(shape, tensors, threads):
     kinds = {"MultiHeadAttention": (multi_head, split(shape)), "GroupQueryAttention": (group_query, split(shape)),
              "Attention": (attention, lambda out: out.transpose(0, 2, 1, 3)),
              "unfused": (unfused, lambda out: out.transpose(0, 2, 1, 3))}
-    if shape["backward"]:
-        return {}, {name: "no backward pass" for name in kinds}
+    if shape["backward"] or shape["bf16"]:
+        why = "no backward pass" if shape["backward"] else "no products of bf16 on a CPU"
+        return {}, {name: why for name in kinds}
     made, refused = {}, {}
     kept = keep(shape)
     for name, (make, layout) in kinds.items():

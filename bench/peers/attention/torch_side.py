@@ -61,7 +61,7 @@ def onednn_graph(shape, query, key, value, kept):
     torch.jit.enable_onednn_fusion(True)
     inputs = [query, key, value]
     if kept is not None:
-        inputs.append(torch.zeros(kept.shape).masked_fill(~kept, float("-inf"))[None, None])
+        inputs.append(torch.zeros(kept.shape, dtype=query.dtype).masked_fill(~kept, float("-inf"))[None, None])
     with torch.inference_mode():
         traced = torch.jit.freeze(torch.jit.trace(Graph(shape["head_dim"] ** 0.5).eval(), tuple(inputs)))
         for _ in range(3):  # it profiles, then fuses
@@ -76,7 +76,7 @@ def forward(run):
         with torch.inference_mode():
             return run()
 
-    return Method(inference, lambda out: {"out": out.transpose(1, 2).numpy()})
+    return Method(inference, lambda out: {"out": out.transpose(1, 2).float().numpy()})
 
 
 def backward(run, inputs, gradient):
@@ -85,14 +85,18 @@ def backward(run, inputs, gradient):
     out = run()
     names = ("query_gradient", "key_gradient", "value_gradient")
     return Method(lambda: torch.autograd.grad(out, inputs, gradient, retain_graph=True),
-                  lambda grads: {name: grad.transpose(1, 2).numpy() for name, grad in zip(names, grads)})
+                  lambda grads: {name: grad.transpose(1, 2).float().numpy() for name, grad in zip(names, grads)})
 
 
 def methods(shape, tensors, threads):
     torch.set_num_threads(threads)
     made, refused = {}, {}
-    query, key, value = (torch.from_numpy(tensors[name]).transpose(1, 2).contiguous()
-                         for name in ("query", "key", "value"))
+    dtype = torch.bfloat16 if shape["bf16"] else torch.float32
+
+    def own(name):
+        return torch.from_numpy(tensors[name]).transpose(1, 2).to(dtype).contiguous()
+
+    query, key, value = own("query"), own("key"), own("value")
     kept = keep(shape)
     mask = None if kept is None else torch.from_numpy(kept)
     causal_only = shape["causal"] and "window" not in shape and shape["queries"] == shape["keys"] == shape["key_length"]
@@ -102,7 +106,7 @@ def methods(shape, tensors, threads):
         **({"is_causal": True} if causal_only else {"attn_mask": mask}))
     written_out = functools.partial(plain, query, key, value, shape["head_dim"] ** -0.5, mask, groups)
     if shape["backward"]:
-        gradient = torch.from_numpy(tensors["out_gradient"]).transpose(1, 2).contiguous()
+        gradient = own("out_gradient")
         made["scaled_dot_product_attention"] = backward(sdpa, (query, key, value), gradient)
         made["written out"] = backward(written_out, (query, key, value), gradient)
         refused |= {"FlexAttention": "no backward pass on a CPU", "oneDNN's graph": "no backward pass of the whole"}
