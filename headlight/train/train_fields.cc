@@ -170,7 +170,7 @@ void AddModelFields(std::vector<ConfigField>& fields) {
   fields.push_back(BooleanField({"output-bias", kSection, "Bias of that projection"},
                                 HEADLIGHT_MEMBER(model.output_bias)));
   fields.push_back(ChoiceField(
-      {"scale", kSection, "Of scores: 1/sqrt(head-dim), head-dim^-1/4, or scale-value"},
+      {"scale", kSection, "Of scores: 1/sqrt(qk-rank), qk-rank^-1/4, or scale-value"},
       Named({ScaleKind::kInverseSqrt, ScaleKind::kInverseFourthRoot, ScaleKind::kGiven}, name),
       HEADLIGHT_MEMBER(model.scale)));
   fields.push_back(NumberField({"scale-value", kSection, "The scale when it is given", "X"},
