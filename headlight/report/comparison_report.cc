@@ -1,6 +1,7 @@
 #include "headlight/report/comparison_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +36,7 @@ double PeakMiB(const RunResult& result, std::string_view tag) {
   return std::nan("");
 }
 
-// Tags of the runs, "total" last.
+// "total", then the tags of the runs.
 std::vector<std::string> MemoryTags(const Comparison& comparison) {
   std::vector<std::string> tags;
   for (const auto& entry : comparison.rows.front().runs.front().result.peak_bytes) {
@@ -46,6 +47,7 @@ std::vector<std::string> MemoryTags(const Comparison& comparison) {
                                   });
     if (used) tags.push_back(name);
   }
+  std::stable_partition(tags.begin(), tags.end(), [](const auto& tag) { return tag == "total"; });
   return tags;
 }
 
@@ -171,9 +173,22 @@ double Abscissa(const Comparison& comparison, size_t row, bool* numeric) {
   return value;
 }
 
+// "naive · 8 · fp32": charts have no room for the names, which stand once, by VariedNames.
+std::string Values(const Choices& choices) {
+  std::vector<std::string> values;
+  for (const auto& [name, value] : choices) values.push_back(value);
+  return values.empty() ? ChoicesLabel(choices) : fmt::format("{}", fmt::join(values, " · "));
+}
+
+std::string VariedNames(const Comparison& comparison) {
+  std::vector<std::string> names;
+  for (const Variation& variation : comparison.variations) names.push_back(variation.name);
+  return fmt::format("{}", fmt::join(names, " · "));
+}
+
 // Choices but for the first: what makes a series of its own.
 std::string SeriesName(const Choices& choices) {
-  return choices.size() < 2 ? "" : ChoicesLabel(Choices(choices.begin() + 1, choices.end()));
+  return choices.size() < 2 ? "" : Values(Choices(choices.begin() + 1, choices.end()));
 }
 
 ReportFigure LearningCurves(const Comparison& comparison) {
@@ -186,7 +201,7 @@ ReportFigure LearningCurves(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     for (const ComparedRun& run : comparison.rows[i].runs) {
       ChartSeries series;
-      series.name = ChoicesLabel(comparison.rows[i].choices);
+      series.name = Values(comparison.rows[i].choices);
       series.style = static_cast<int>(i);
       for (const EpochRecord& record : run.history.epochs) {
         series.x.push_back(record.epoch);
@@ -195,8 +210,11 @@ ReportFigure LearningCurves(const Comparison& comparison) {
       chart.series.push_back(std::move(series));
     }
   }
-  return {chart.title, "Every seed is a line; seeds of the same choices share a colour.",
-          DrawLineChart(chart, PictureFormat::kSvg)};
+  std::string caption = "Every seed is a line; seeds of the same choices share a colour.";
+  if (!comparison.variations.empty()) {
+    caption += fmt::format(" Names: {}.", VariedNames(comparison));
+  }
+  return {chart.title, caption, DrawLineChart(chart, PictureFormat::kSvg)};
 }
 
 ReportFigure AccuracyFigure(const Comparison& comparison) {
@@ -235,12 +253,11 @@ ReportFigure CostFigure(const Comparison& comparison, const std::string& title,
                         const std::function<double(const RunResult&)>& cost) {
   BarChart chart;
   chart.title = title;
-  chart.x_label = comparison.variations.empty() ? "" : comparison.variations.front().name;
+  chart.x_label = VariedNames(comparison);
   chart.y_label = unit;
   BarSeries series{title, {}};
   for (const ComparedChoices& row : comparison.rows) {
-    chart.categories.push_back(row.choices.size() == 1 ? row.choices.front().second
-                                                       : ChoicesLabel(row.choices));
+    chart.categories.push_back(Values(row.choices));
     series.values.push_back(Mean(row, cost));
   }
   chart.series.push_back(std::move(series));
@@ -278,8 +295,7 @@ std::vector<std::string> ComparisonSentences(const Comparison& comparison) {
 std::vector<ReportFigure> ComparisonFigures(const Comparison& comparison) {
   std::vector<ReportFigure> figures = {LearningCurves(comparison)};
   if (FirstChoiceIsNumeric(comparison)) figures.push_back(AccuracyFigure(comparison));
-  const std::string by =
-      comparison.variations.empty() ? "" : " against " + comparison.variations.front().name;
+  const std::string by = comparison.variations.empty() ? "" : " against " + VariedNames(comparison);
   figures.push_back(CostFigure(comparison, "Time per epoch" + by, "seconds",
                                [](const RunResult& r) { return r.seconds_per_epoch; }));
   figures.push_back(CostFigure(comparison, "Peak memory" + by, "MiB",
