@@ -6,9 +6,9 @@ times as long the naive way takes.
     bench/naive.py --threads 2 --backward
     bench/naive.py --batches 1,32 --lengths 128,1024 --widths 64
 
-`headlight bench --shape S --shape 'S by=naive'` measures a shape, in turns where both fit into 1 GiB. Shapes whose scores take
-more than 2 GiB, or whose tensors take more than 4, are left out. Where the naive way seems more than 5 % faster, both are measured again, three times as often: exit code 4 if it
-still is. Takes about ten minutes.
+`headlight bench --shape S --shape 'S by=naive'` measures a shape, in turns where both fit into 1 GiB. Shapes whose scores
+take more than 2 GiB, or whose tensors take more than 4, are left out. Where the naive way seems more than 5 % faster, both
+are measured again, three times as often: exit code 4 if it still is. Takes about ten minutes.
 """
 
 import argparse
