@@ -38,12 +38,14 @@ struct Share {
   int64_t work;  // scores
 };
 
-// Rows of a share: a head whole if it can be, but so that there are some shares for every worker.
-int64_t QueryRowsOfShares(const AttentionProblem& problem, int64_t queries, Bf16Unit unit) {
+// Rows of a share when there are `heads` to share out, those of all sequences: a head whole if it
+// can be, but so that there are some shares for every worker.
+int64_t QueryRowsOfShares(const AttentionProblem& problem, int64_t heads, int64_t queries,
+                          Bf16Unit unit) {
   constexpr int64_t kFewest = 96;  // packing a key block should pay
   const int64_t wanted = 4 * NumThreads();
-  const int64_t tasks = std::max<int64_t>(problem.batch() * problem.heads, 1);
-  int64_t parts = std::max((queries + kForwardRows - 1) / kForwardRows, wanted / tasks);
+  int64_t parts =
+      std::max((queries + kForwardRows - 1) / kForwardRows, wanted / std::max<int64_t>(heads, 1));
   parts = std::clamp<int64_t>(parts, 1, std::max<int64_t>(queries / kFewest, 1));
   parts = std::max(parts, (queries + kForwardRows - 1) / kForwardRows);
   const int64_t rows = (queries + parts - 1) / std::max<int64_t>(parts, 1);
@@ -65,9 +67,10 @@ std::vector<Share> SplitIntoShares(const AttentionProblem& problem, const Prepar
   std::vector<Share> shares;
   for (int64_t s = 0; s < problem.batch(); ++s) {
     const SequenceRange range = RangeOf(problem, s);
-    const int64_t query_rows = split == Split::kHeads
-                                   ? std::max<int64_t>(range.queries, 1)
-                                   : QueryRowsOfShares(problem, range.queries, unit);
+    const int64_t query_rows =
+        split == Split::kHeads
+            ? std::max<int64_t>(range.queries, 1)
+            : QueryRowsOfShares(problem, problem.batch() * problem.heads, range.queries, unit);
     for (int64_t query = 0; query < std::max<int64_t>(range.queries, 1); query += query_rows) {
       const int64_t last = std::min(query + query_rows, range.queries);
       const int64_t work = std::max<int64_t>(mask.KeptScores(s, query, last), 1);
@@ -183,13 +186,13 @@ void ForwardFused(const ForwardOperands& in, const DecodingWork& decoding, bool 
   for (int64_t count : replaced) in.outputs.replaced_scores += count;
 }
 
-// One head of one sequence that somebody looks at.
+// One head of one sequence that somebody looks at, or some of its queries.
 struct ProbeJob {
   int64_t sequence, head;
   ProbeTask task;
 };
 
-// All but what the forward pass made.
+// All but what the forward pass made, by whole heads.
 std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, const StatisticsBeside& beside,
                                 const DecodingWork& decoding, AttentionOutputs& outputs) {
   std::vector<ProbeJob> jobs;
@@ -217,18 +220,21 @@ std::vector<ProbeJob> ProbeJobs(const AttentionProblem& problem, const Statistic
 
 void ProbeFused(const ForwardOperands& in, const DecodingWork& decoding) {
   const AttentionProblem& problem = in.problem;
-  const std::vector<ProbeJob> jobs = ProbeJobs(problem, in.statistics, decoding, in.outputs);
+  const std::vector<ProbeJob> heads = ProbeJobs(problem, in.statistics, decoding, in.outputs);
+  std::vector<ProbeJob> jobs;
+  for (ProbeJob job : heads) {
+    const SequenceRange range = RangeOf(problem, job.sequence);
+    const int64_t rows = QueryRowsOfShares(problem, static_cast<int64_t>(heads.size()),
+                                           range.queries, Bf16Unit::kNone);
+    job.task.lse = LseOf(in.lse, range.query_begin, job.head);
+    for (; job.task.begin < range.queries; job.task.begin = job.task.end) {
+      job.task.end = std::min(job.task.begin + rows, range.queries);
+      jobs.push_back(job);
+    }
+  }
   ParallelFor(static_cast<int64_t>(jobs.size()), [&](int64_t number, int) {
     const ProbeJob& job = jobs[static_cast<size_t>(number)];
-    const SequenceRange range = RangeOf(problem, job.sequence);
-    if (range.queries == 0) return;
-    const HeadProblem head = ProblemOf(problem, in.inputs, in.mask, job.sequence, job.head);
-    ProbeTask task = job.task;
-    task.lse = LseOf(in.lse, range.query_begin, job.head);
-    for (task.begin = 0; task.begin < range.queries; task.begin = task.end) {
-      task.end = std::min(task.begin + kForwardRows, range.queries);
-      FusedProbe(head, task);
-    }
+    FusedProbe(ProblemOf(problem, in.inputs, in.mask, job.sequence, job.head), job.task);
   });
 }
 
