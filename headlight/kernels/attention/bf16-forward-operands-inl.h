@@ -4,6 +4,8 @@
 #ifndef HEADLIGHT_KERNELS_ATTENTION_BF16_FORWARD_OPERANDS_INL_H_
 #define HEADLIGHT_KERNELS_ATTENTION_BF16_FORWARD_OPERANDS_INL_H_
 
+#include <array>
+
 #include "headlight/kernels/attention/bf16-operands-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -12,10 +14,13 @@ namespace attention {
 namespace HWY_NAMESPACE {
 
 struct ForwardOperands {
-  static int64_t Floats(const HeadProblem& head, int64_t block_keys) {
+  // Strips begin at a multiple of so many vectors of keys: what is packed together.
+  static constexpr int64_t kFirstVectors = kPairPanel / kLanes;
+
+  static int64_t Floats(const HeadProblem& head, int64_t rows, int64_t block_keys) {
     return KeyFloats(head, block_keys) +
            PairDepth(block_keys) / 2 * RoundUp(head.value_dim, kPairTile) +
-           kRows * kRoundedStride / 2;
+           RoundUp(rows, kRows) * PairDepth(head.head_dim) / 2;
   }
   static ForwardOperands Place(const HeadProblem& head, int64_t block_keys, float* at) {
     ForwardOperands placed;
@@ -24,7 +29,7 @@ struct ForwardOperands {
     placed.value_width = RoundUp(head.value_dim, kPairTile);
     placed.keys = reinterpret_cast<uint32_t*>(at);
     placed.values = placed.keys + KeyFloats(head, block_keys);
-    placed.query =
+    placed.queries =
         reinterpret_cast<uint16_t*>(placed.values + PairDepth(block_keys) / 2 * placed.value_width);
     return placed;
   }
@@ -38,24 +43,28 @@ struct ForwardOperands {
     return PackBoundedPairs(value, begin, count, value_dim, value_width, values);
   }
 
-  // Queries [row, row + rows), rows up to R zero.
+  // Queries [row, row + rows) of the strip that lies `at` rows into the task, rows up to R zero.
+  // Once for all key blocks: the next strip's rows are fetched meanwhile.
   template <int R>
-  void PackQueries(const HeadProblem& head, int64_t row, int64_t rows) {
-    RoundRows(head.query, row, rows, R, head.head_dim, query);
+  void PackStrip(const HeadProblem& head, int64_t row, int64_t rows, int64_t at) {
+    query = queries + at * depth;
+    bool& there = packed[static_cast<size_t>(at / kPairTile)];
+    if (!there) RoundRows(head.query, row, rows, R, head.head_dim, query, depth);
+    there = true;
   }
 
   // There are no tables of relative positions.
   const float* query_rows() const { return nullptr; }
 
-  // Products of R queries and NV vectors of keys from `vector`, which begins a panel. `largest`, of
+  // Products of R queries and NV vectors of keys from `vector`, all of one panel. `largest`, of
   // each row, lane by lane, is raised to them; or null.
   template <int R, int NV>
   HWY_INLINE void Scores(const HeadProblem&, int64_t vector, float* scores, V* largest) const {
     for (int64_t v = 0; v < NV; v += 2) {
       const int64_t first = (vector + v) * kLanes;
       MultiplyTiles(unit, R / kPairTile, std::min<int64_t>(NV - v, 2),
-                    {query, kRoundedStride, keys + first * depth / 2, kPairPanel, depth,
-                     scores + v * kLanes, kStripStride, false});
+                    {query, depth, keys + first * depth / 2, kPairPanel, depth, scores + v * kLanes,
+                     kStripStride, false});
     }
     if (largest == nullptr) return;
     const D d;
@@ -85,8 +94,9 @@ struct ForwardOperands {
 
   Bf16Unit unit = Bf16Unit::kNone;
   int64_t depth = 0, value_width = 0;
-  uint32_t *keys = nullptr, *values = nullptr;  // the key block
-  uint16_t* query = nullptr;                    // of a strip
+  uint32_t *keys = nullptr, *values = nullptr;             // the key block
+  uint16_t *queries = nullptr, *query = nullptr;           // of the task, [rows, depth]; of a strip
+  std::array<bool, kForwardRows / kPairTile> packed = {};  // strips of queries, by their first row
 };
 
 // How weights are stored that only the product with the values reads: in the first half of their

@@ -62,19 +62,18 @@ HWY_INLINE const float* AdjacentRow(const Matrix& m, int64_t i, int64_t dim, flo
 }
 
 // Rows [begin, begin + count) of m, rounded, columns past dim zero up to whole kPairDepth; rows up
-// to `padded` zero. Rows of `out` are kRoundedStride apart.
+// to `padded` zero. Rows of `out` are `stride` apart.
 inline void RoundRows(const Matrix& m, int64_t begin, int64_t count, int64_t padded, int64_t dim,
-                      uint16_t* out) {
+                      uint16_t* out, int64_t stride = kRoundedStride) {
   HWY_ALIGN float buffer[kMostWidth];
   const int64_t depth = PairDepth(dim);
   for (int64_t i = 0; i < count; ++i) {
     const float* row = AdjacentRow(m, begin + i, dim, buffer);
     // Those of the next strip: rows of a fused buffer lie kilobytes apart.
     if (m.column_stride == 1) PrefetchRows(row + kRows * m.row_stride, m.row_stride, 1, dim);
-    RoundToBf16(row, dim, depth, out + i * kRoundedStride);
+    RoundToBf16(row, dim, depth, out + i * stride);
   }
-  for (int64_t i = count; i < padded; ++i)
-    std::fill_n(out + i * kRoundedStride, depth, uint16_t{0});
+  for (int64_t i = count; i < padded; ++i) std::fill_n(out + i * stride, depth, uint16_t{0});
 }
 
 // out[panel][c / 2][key in panel]: rows [begin, begin + count) of m, transposed, in panels of

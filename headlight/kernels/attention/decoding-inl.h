@@ -226,7 +226,7 @@ void ForwardQuery(const HeadProblem& head, const Rows& keys, const Rows& values,
                   const KeyBlock& block, int64_t row, ForwardScratch& scratch) {
   const StripRange range = RangeOfStrip(head, row, 1, block.begin, block.count);
   if (range.empty()) return;
-  scratch.operands.PackQueries<1>(head, row, 1);
+  scratch.operands.PackStrip<1>(head, row, 1, 0);
   const float scale = head.scale * kLog2E;
   const float score = ScoreInPlace(head, keys, block, range, row, scratch);
   const float largest = RaiseLargest(score * scale, row, scratch);

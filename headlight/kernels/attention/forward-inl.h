@@ -36,7 +36,7 @@ struct ForwardScratch {
         with == With::kNothing ? 0 : RoundUp(RoundUp(rows, kRows) * kStatisticsFloats, 16);
     const int64_t set_size = with == With::kStatisticsAndSet ? kKeyBlock + kLanes : 0;
     float* at =
-        WorkerScratch(ForwardOperands::Floats(head, block_keys) + out_size + 2 * row_size +
+        WorkerScratch(ForwardOperands::Floats(head, rows, block_keys) + out_size + 2 * row_size +
                       2 * strip_size + statistics_size + set_size + kRows * kDistanceStride +
                       PackedTable::Floats(head.relative_keys, head.head_dim, rows, block_keys) +
                       PackedTable::Floats(head.relative_values, head.value_dim, rows, block_keys));
@@ -45,8 +45,8 @@ struct ForwardScratch {
       at += floats;
       return taken;
     };
-    operands =
-        ForwardOperands::Place(head, block_keys, take(ForwardOperands::Floats(head, block_keys)));
+    operands = ForwardOperands::Place(head, block_keys,
+                                      take(ForwardOperands::Floats(head, rows, block_keys)));
     out = take(out_size);
     strip = take(strip_size);
     moved = take(strip_size);
@@ -180,10 +180,11 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
   }
   const ForwardOperands& operands = scratch.operands;
   const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
-  for (int64_t vector = range.first_vector; vector < range.last_vector; vector += kTileVectors) {
+  int64_t vectors = 0;
+  for (int64_t vector = range.first_vector; vector < range.last_vector; vector += vectors) {
     const int64_t key = block.begin + vector * kLanes;
     float* scores = scratch.strip + vector * kLanes;
-    const int64_t vectors = std::min<int64_t>(kTileVectors, range.last_vector - vector);
+    vectors = std::min(kTileVectors - vector % kTileVectors, range.last_vector - vector);
     if (vectors == kTileVectors) {
       ScorePanel<R, kTileVectors>(head, operands, vector, key, full_begin, range.full_end, scores,
                                   strip);
@@ -218,6 +219,14 @@ HWY_NOINLINE void ExponentiateStrip(const StripRange& range, float scale, const 
       return LeastOfExp2(hn::MulSub(hn::LoadU(d, at), scale_vector, most));
     };
     int64_t vector = range.first_vector;
+    // Where a strip begins changes no bit: odd vectors belong to the second sum.
+    if (vector % 2 != 0) {
+      const V x1 = bounded(scores + vector * kLanes), p1 = Exp2Bounded(x1);
+      row.Take(x1, p1);
+      Store::One(p1, scores, vector * kLanes);
+      sum1 = p1;
+      ++vector;
+    }
     for (; vector + 2 <= range.last_vector; vector += 2) {
       const float* at = scores + vector * kLanes;
       const V x0 = bounded(at), x1 = bounded(at + kLanes);
@@ -301,10 +310,11 @@ inline float RaiseLargest(float score, int64_t at, ForwardScratch& scratch) {
 template <int R>
 void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, int64_t at,
                   ForwardScratch& scratch) {
-  const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
+  const StripRange range =
+      RangeOfStrip(head, row, R, block.begin, block.count, ForwardOperands::kFirstVectors);
   if (range.empty()) return;
   const int64_t rows = std::min<int64_t>(R, head.queries - row);
-  scratch.operands.PackQueries<R>(head, row, rows);
+  scratch.operands.PackStrip<R>(head, row, rows, at);
   float largest[R], sums[R];
   ScoreStrip<R>(head, block, range, row, scratch, largest);
   const float scale = head.scale * kLog2E;

@@ -16,7 +16,10 @@ namespace attention {
 namespace HWY_NAMESPACE {
 
 struct ForwardOperands {
-  static int64_t Floats(const HeadProblem& head, int64_t block_keys) {
+  // Strips begin at a multiple of so many vectors of keys.
+  static constexpr int64_t kFirstVectors = 1;
+
+  static int64_t Floats(const HeadProblem& head, int64_t, int64_t block_keys) {
     return RoundUp(block_keys, kPanel) * head.head_dim +
            block_keys * RoundUp(head.value_dim, kLanes) + kRows * kQueryStride;
   }
@@ -40,9 +43,9 @@ struct ForwardOperands {
     return finite;
   }
 
-  // Queries [row, row + rows), rows up to R zero.
+  // Queries [row, row + rows) of a strip, rows up to R zero.
   template <int R>
-  void PackQueries(const HeadProblem& head, int64_t row, int64_t rows) {
+  void PackStrip(const HeadProblem& head, int64_t row, int64_t rows, int64_t) {
     const int64_t query_width = RoundUp(head.head_dim, kLanes);
     PackRows(head.query, row, rows, head.head_dim, query_width, query, kQueryStride);
     for (int64_t r = rows; r < R; ++r) std::fill_n(query + r * kQueryStride, query_width, 0.0f);
@@ -51,13 +54,14 @@ struct ForwardOperands {
   // For products with tables of relative positions: rows kQueryStride apart.
   const float* query_rows() const { return query; }
 
-  // Products of R queries and NV vectors of keys from `vector`, which begins a panel. `largest`, of
+  // Products of R queries and NV vectors of keys from `vector`, all of one panel. `largest`, of
   // each row, lane by lane, is raised to them; or null.
   template <int R, int NV>
   HWY_INLINE void Scores(const HeadProblem& head, int64_t vector, float* scores, V* largest) const {
     // Few sums would wait for each other: where there are half as many columns, twice the rows.
     constexpr int kTile = 2 * NV <= kTileVectors ? R : std::min(R, kTileRows);
-    const float* panel = keys + vector * kLanes * head.head_dim;
+    const float* panel =
+        keys + vector / kTileVectors * (kPanel * head.head_dim) + vector % kTileVectors * kLanes;
     for (int row = 0; row < R; row += kTile) {
       V acc[kTile][NV];
       ZeroTile(acc);

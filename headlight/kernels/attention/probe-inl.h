@@ -56,10 +56,11 @@ inline void FinishProbe(const HeadProblem& head, const ProbeTask& task, int64_t 
 template <int R>
 void ProbeStrip(const HeadProblem& head, const ProbeTask& task, const KeyBlock& block, int64_t row,
                 ForwardScratch& scratch) {
-  const StripRange range = RangeOfStrip(head, row, R, block.begin, block.count);
+  const StripRange range =
+      RangeOfStrip(head, row, R, block.begin, block.count, ForwardOperands::kFirstVectors);
   if (range.empty()) return;
   const int64_t rows = std::min<int64_t>(R, head.queries - row), at = row - task.begin;
-  scratch.operands.PackQueries<R>(head, row, rows);
+  scratch.operands.PackStrip<R>(head, row, rows, 0);
   float lses[R], sums[R];
   ScoreStrip<R>(head, block, range, row, scratch, lses);
   for (int64_t r = 0; r < R; ++r) {

@@ -386,15 +386,14 @@ HWY_INLINE hn::Mask<D> KeptLanes(const HeadProblem& head, int64_t row, int64_t k
   const auto index = hn::Iota(di, static_cast<int32_t>(key));
   const auto begin = hn::Set(di, static_cast<int32_t>(head.intervals.Begin(row)));
   const auto end = hn::Set(di, static_cast<int32_t>(head.intervals.End(row)));
-  auto kept = hn::AndNot(hn::VecFromMask(di, hn::Lt(index, begin)),
-                         hn::VecFromMask(di, hn::Lt(index, end)));
+  hn::Mask<DI> kept = hn::AndNot(hn::Lt(index, begin), hn::Lt(index, end));
   if (head.keep.data != nullptr) {
     HWY_ALIGN int32_t flags[kLanes] = {};
     const int64_t count = std::min<int64_t>(kLanes, head.keys - key);
     for (int64_t j = 0; j < count; ++j) flags[j] = head.keep.Keeps(row, key + j) ? -1 : 0;
-    kept = hn::And(kept, hn::Load(di, flags));
+    kept = hn::And(kept, hn::MaskFromVec(hn::Load(di, flags)));
   }
-  const hn::Mask<D> lanes = hn::RebindMask(d, hn::MaskFromVec(kept));
+  const hn::Mask<D> lanes = hn::RebindMask(d, kept);
   if (head.modifier.additive.data == nullptr) return lanes;
   return hn::AndNot(hn::Eq(LoadBias(head, row, key), hn::Set(d, kNegativeInfinity)),
                     lanes);  // keeps NaN
@@ -506,14 +505,14 @@ struct StripRange {
   bool empty() const { return first_vector >= last_vector; }
 };
 
-// first_vector begins a panel.
+// first_vector is a multiple of `unit`.
 inline StripRange RangeOfStrip(const HeadProblem& head, int64_t row, int64_t rows, int64_t begin,
-                               int64_t count) {
+                               int64_t count, int64_t unit = kTileVectors) {
   const int64_t last = std::min(row + rows, head.queries) - 1;
   const int64_t from = std::max(head.intervals.Begin(row), begin) - begin;
   const int64_t to = std::min(head.intervals.End(last), begin + count) - begin;
   if (from >= to) return {0, 0, 0, 0};
-  return {from / kPanel * kTileVectors, (to + kLanes - 1) / kLanes, head.intervals.Begin(last),
+  return {from / (unit * kLanes) * unit, (to + kLanes - 1) / kLanes, head.intervals.Begin(last),
           head.intervals.End(row)};
 }
 
