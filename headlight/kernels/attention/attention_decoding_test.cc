@@ -77,6 +77,34 @@ TEST(AttentionDecoding, NonFiniteValuesAndScores) {
   }
 }
 
+// Queries that share keys are computed together; each still sees its own alone.
+TEST(AttentionDecoding, NonFiniteValuesThatSomeQueriesOfAGroupMask) {
+  Options options = F32({{4, 4}, {3, 1100}}, 20);
+  options.heads = 6;
+  options.kv_heads = 2;
+  for (int64_t key : {1, 3, 1102}) {  // of both sequences' tokens
+    Case made = MakeCase(options);
+    made.problem.mask.causal = Mask::Causal::kAlignedToEnd;
+    made.inputs.value.view<float>()(key, 1, 0) = kNaN;
+    ExpectLikeReference(made);
+  }
+}
+
+TEST(AttentionDecoding, ClosingAHeadChangesNoBitOfItsGroup) {
+  Options options = F32({{2, 1100}, {1, 70}}, 24);
+  options.heads = 5;
+  options.kv_heads = 1;
+  Case made = MakeCase(options);
+  made.problem.mask.causal = Mask::Causal::kAlignedToEnd;
+  const Tensor open = RunFused(made).outputs.out;
+  for (const std::vector<double>& gates :
+       {std::vector<double>{1, 0, 1, 1, 1}, {0, 1, 0, 0, 1}, {0, 0, 0, 0, 1}}) {
+    made.problem.head_gates = gates;
+    const Tensor out = RunFused(made).outputs.out;
+    EXPECT_TRUE(SameBits(out.Slice(1, 4, 5), open.Slice(1, 4, 5)));
+  }
+}
+
 TEST(AttentionDecoding, AnyStridesOfTheCache) {
   Options options = F32({{1, 1100}}, 20);
   Case made = MakeCase(options);

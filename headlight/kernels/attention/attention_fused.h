@@ -171,8 +171,16 @@ inline constexpr int64_t kDecodingKeys = 2 * kKeyBlock;
 // Floats that the queries of one head leave of one split: for each the largest score times log2 e,
 // the sum of its weights relative to it, and the weighted sum of the values.
 inline int64_t SplitFloats(const HeadProblem& head) { return head.queries * (2 + head.value_dim); }
-// All queries of a head that decodes against its split-th kDecodingKeys keys; returns as above.
-int64_t FusedForwardSplit(const HeadProblem& head, int64_t split, float* sums);
+// The query heads of a group, which read the same keys and values, and where the first of them
+// leaves a split.
+struct DecodingGroup {
+  const HeadProblem* heads = nullptr;
+  int64_t head_count = 0;
+  float* sums = nullptr;
+  int64_t head_stride = 0;  // floats from head to head
+};
+// All their queries against the split-th kDecodingKeys keys; returns as above.
+int64_t FusedForwardSplit(const DecodingGroup& group, int64_t split);
 // Finishes all queries of a head from its splits, one after another.
 void FusedMergeSplits(const HeadProblem& head, const ForwardTask& task, const float* sums,
                       int64_t splits);

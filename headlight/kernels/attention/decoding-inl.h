@@ -1,5 +1,5 @@
-// The fused forward pass of one head with few queries: keys and values are read where they lie, in
-// splits that are merged afterwards.
+// The fused forward pass of heads with few queries, all that share keys: keys and values are read
+// where they lie, in splits that are merged afterwards.
 
 #if defined(HEADLIGHT_KERNELS_ATTENTION_DECODING_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADLIGHT_KERNELS_ATTENTION_DECODING_INL_H_
@@ -85,34 +85,39 @@ HWY_INLINE void SumLanes(const V (&sums)[kTogether], float* scores) {
 #endif
 }
 
-// scores[0..kTogether) = q . k of as many keys from `key`, which exist.
-template <class Rows>
-HWY_INLINE void DotKeys(const Rows& keys, int64_t dim, const float* query, int64_t key,
+// scores[r][0..kTogether) = q_r . k of R queries and as many keys from `key`, which exist.
+template <int R, class Rows>
+HWY_INLINE void DotKeys(const Rows& keys, int64_t dim, const float* queries, int64_t key,
                         float* scores) {
   const D d;
   const typename Rows::Element* rows[kTogether];
-  V sums[kTogether];
-  for (int64_t j = 0; j < kTogether; ++j) {
-    rows[j] = keys.row(key + j);
-    sums[j] = hn::Zero(d);
+  V sums[R][kTogether];
+  for (int64_t j = 0; j < kTogether; ++j) rows[j] = keys.row(key + j);
+  for (int r = 0; r < R; ++r) {
+    for (V& sum : sums[r]) sum = hn::Zero(d);
   }
   PrefetchElements(rows[0] + Rows::kAhead * keys.rows.row_stride, keys.rows.row_stride, kTogether,
                    dim);
+  const auto add = [&](int64_t c, const auto& load_query, const auto& load_key) HWY_ATTR {
+    V k[kTogether];
+    for (int64_t j = 0; j < kTogether; ++j) k[j] = load_key(rows[j] + c);
+    for (int r = 0; r < R; ++r) {
+      const V q = load_query(queries + r * kQueryStride + c);
+      for (int64_t j = 0; j < kTogether; ++j) sums[r][j] = hn::MulAdd(q, k[j], sums[r][j]);
+    }
+  };
   int64_t c = 0;
   for (; c + kLanes <= dim; c += kLanes) {
-    const V q = hn::LoadU(d, query + c);
-    for (int64_t j = 0; j < kTogether; ++j) {
-      sums[j] = hn::MulAdd(q, Rows::Load(rows[j] + c), sums[j]);
-    }
+    add(
+        c, [&](const float* q) HWY_ATTR { return hn::LoadU(d, q); },
+        [&](const auto* k) HWY_ATTR { return Rows::Load(k); });
   }
-  for (int64_t j = 0; j < kTogether; ++j) {
-    if (c < dim) {
-      const int64_t left = dim - c;
-      sums[j] =
-          hn::MulAdd(LoadPart(d, query + c, left), Rows::LoadFirst(rows[j] + c, left), sums[j]);
-    }
+  if (const int64_t left = dim - c; left > 0) {
+    add(
+        c, [&](const float* q) HWY_ATTR { return LoadPart(d, q, left); },
+        [&](const auto* k) HWY_ATTR { return Rows::LoadFirst(k, left); });
   }
-  SumLanes(sums, scores);
+  for (int r = 0; r < R; ++r) SumLanes(sums[r], scores + r * kStripStride);
 }
 
 // The same for one key, in the same order of additions.
@@ -135,48 +140,107 @@ HWY_INLINE float DotKey(const Rows& keys, int64_t dim, const float* query, int64
   return scores[0];
 }
 
-// Scores of query `row` against a range of the block into the strip, finished; returns the largest.
-template <class Rows>
-HWY_NOINLINE float ScoreInPlace(const HeadProblem& head, const Rows& keys, const KeyBlock& block,
-                                const StripRange& range, int64_t row, ForwardScratch& scratch) {
-  const D d;
-  const int64_t first = range.first_vector * kLanes, last = range.last_vector * kLanes;
+// A query that decodes: its place in the scratch, and which keys of the block it looks at.
+struct DecodingRow {
+  const HeadProblem* head;
+  int64_t row, at;
+  StripRange range;
+};
+
+// Vectors of keys that one of the rows looks at.
+template <int R>
+StripRange RangeOfRows(const DecodingRow* rows) {
+  StripRange all = rows[0].range;
+  for (int r = 1; r < R; ++r) {
+    all.first_vector = std::min(all.first_vector, rows[r].range.first_vector);
+    all.last_vector = std::max(all.last_vector, rows[r].range.last_vector);
+  }
+  return all;
+}
+
+// Scores of R queries against vectors `all` of the block into the strip, as their products left
+// them. A key is read once for all of them.
+template <int R, class Rows>
+HWY_NOINLINE void ScoreInPlace(const DecodingRow* queries, const Rows& keys, const KeyBlock& block,
+                               const StripRange& all, ForwardScratch& scratch) {
+  const int64_t dim = queries[0].head->head_dim, width = RoundUp(dim, kLanes);
+  float* packed = scratch.operands.query;
+  for (int r = 0; r < R; ++r) {
+    PackRows(queries[r].head->query, queries[r].row, 1, dim, width, packed + r * kQueryStride,
+             kQueryStride);
+  }
+  const int64_t first = all.first_vector * kLanes, last = all.last_vector * kLanes;
   const int64_t there = std::min(last, block.count);
   int64_t j = first;
   for (; j + kTogether <= there; j += kTogether) {
-    DotKeys(keys, head.head_dim, scratch.operands.query, block.begin + j, scratch.strip + j);
+    DotKeys<R>(keys, dim, packed, block.begin + j, scratch.strip + j);
   }
-  for (; j < there; ++j)
-    scratch.strip[j] = DotKey(keys, head.head_dim, scratch.operands.query, block.begin + j);
-  std::fill(scratch.strip + there, scratch.strip + last, 0.0f);
+  for (int r = 0; r < R; ++r) {
+    float* scores = scratch.strip + r * kStripStride;
+    for (int64_t key = j; key < there; ++key) {
+      scores[key] = DotKey(keys, dim, packed + r * kQueryStride, block.begin + key);
+    }
+    std::fill(scores + there, scores + last, 0.0f);
+  }
+}
 
+// Finishes the scores of one query; returns the largest.
+inline float FinishRowScores(const DecodingRow& query, const KeyBlock& block, float* scores,
+                             int64_t& replaced) {
+  const D d;
+  const HeadProblem& head = *query.head;
+  const StripRange& range = query.range;
   V largest = hn::Set(d, kNegativeInfinity);
   const bool all_modified = head.ChecksEveryScore();
-  StripScores strip{row, &largest, 0, nullptr, 0, 0, head.modifier.any(), !all_modified};
+  StripScores strip{query.row, &largest, 0, nullptr, 0, 0, head.modifier.any(), !all_modified};
   const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
-  for (j = first; j < last; j += kLanes) {
-    FinishScores<1, 1>(head, block.begin + j, full_begin, range.full_end, scratch.strip + j, strip);
+  for (int64_t v = range.first_vector; v < range.last_vector; ++v) {
+    const int64_t j = v * kLanes;
+    FinishScores<1, 1>(head, block.begin + j, full_begin, range.full_end, scores + j, strip);
   }
-  scratch.replaced += strip.replaced;
+  replaced += strip.replaced;
   return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
-// out += sum of weights[j] * value row j for keys [begin, end); false, with `out` as it was, where
-// a value is not finite.
-template <class Rows>
-HWY_NOINLINE bool AddValuesInPlace(const Rows& values, int64_t columns, int64_t begin, int64_t end,
-                                   const float* weights, float* out) {
+// The scores of one query to weights, and what it has summed up so far to what they are relative
+// to. Vectors of `all` that it does not look at get zeros.
+inline void WeighRow(const DecodingRow& query, const KeyBlock& block, const StripRange& all,
+                     float* strip, ForwardScratch& scratch) {
+  const HeadProblem& head = *query.head;
+  const StripRange& range = query.range;
+  const float scale = head.scale * kLog2E;
+  const float score = FinishRowScores(query, block, strip, scratch.replaced);
+  const float largest = RaiseLargest(score * scale, query.at, scratch);
+  float sum = 0;
+  ExponentiateStrip<1, StoreF32>(range, scale, &largest, strip, &sum, NoStatistics());
+  scratch.sum[query.at] += sum;
+  if (head.drops) DropStrip<1>(head, block, range, query.row, strip);
+  std::fill(strip + all.first_vector * kLanes, strip + range.first_vector * kLanes, 0.0f);
+  std::fill(strip + range.last_vector * kLanes, strip + all.last_vector * kLanes, 0.0f);
+}
+
+// out[at of a query] += sum of its weights[j] * value row j for keys [begin, end); false, with
+// `out` as it was, where a value is not finite. A value is read once for all of them.
+template <int R, class Rows>
+HWY_NOINLINE bool AddValuesInPlace(const DecodingRow* queries, const Rows& values, int64_t begin,
+                                   int64_t end, const float* weights, ForwardScratch& scratch) {
   const D d;
   const V zero = hn::Zero(d);
-  HWY_ALIGN float sums[kMostWidth];
+  const int64_t columns = queries[0].head->value_dim;
+  HWY_ALIGN float sums[R][kMostWidth];
   V tests[kTileVectors];  // NEON's vectors have a constructor that sets nothing: {} is not zero
   for (V& test : tests) test = zero;
   for (int64_t first = 0; first < columns; first += kPanel) {
     const int64_t vectors = std::min(kPanel, RoundUp(columns - first, kLanes)) / kLanes;
-    V acc[kTileVectors];
-    for (V& sum : acc) sum = zero;
+    V acc[R][kTileVectors];
+    for (int r = 0; r < R; ++r) {
+      for (V& sum : acc[r]) sum = zero;
+    }
     const auto add = [&](int64_t key, int v, V value) HWY_ATTR {
-      acc[v] = hn::MulAdd(hn::Set(d, weights[key - begin]), value, acc[v]);
+      for (int r = 0; r < R; ++r) {
+        acc[r][v] =
+            hn::MulAdd(hn::Set(d, weights[r * kStripStride + key - begin]), value, acc[r][v]);
+      }
       tests[v] = hn::MulAdd(value, zero, tests[v]);
     };
     if (first + kPanel <= columns) {
@@ -196,13 +260,18 @@ HWY_NOINLINE bool AddValuesInPlace(const Rows& values, int64_t columns, int64_t 
         }
       }
     }
-    for (int v = 0; v < vectors; ++v) hn::Store(acc[v], d, sums + first + v * kLanes);
+    for (int r = 0; r < R; ++r) {
+      for (int v = 0; v < vectors; ++v) hn::Store(acc[r][v], d, sums[r] + first + v * kLanes);
+    }
   }
   for (const V& test : tests) {
     if (!hn::AllTrue(d, hn::Eq(test, zero))) return false;
   }
-  for (int64_t c = 0; c < columns; c += kLanes) {
-    hn::StoreU(hn::Add(hn::LoadU(d, out + c), hn::Load(d, sums + c)), d, out + c);
+  for (int r = 0; r < R; ++r) {
+    float* out = scratch.out + queries[r].at * scratch.value_width;
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      hn::StoreU(hn::Add(hn::LoadU(d, out + c), hn::Load(d, sums[r] + c)), d, out + c);
+    }
   }
   return true;
 }
@@ -220,33 +289,45 @@ inline std::vector<float> BlockValues(const HeadProblem& head, const KeyBlock& b
   return values;
 }
 
-// Query `row` against one key block.
-template <class Rows>
-void ForwardQuery(const HeadProblem& head, const Rows& keys, const Rows& values,
-                  const KeyBlock& block, int64_t row, ForwardScratch& scratch) {
-  const StripRange range = RangeOfStrip(head, row, 1, block.begin, block.count);
-  if (range.empty()) return;
-  scratch.operands.PackStrip<1>(head, row, 1, 0);
-  const float scale = head.scale * kLog2E;
-  const float score = ScoreInPlace(head, keys, block, range, row, scratch);
-  const float largest = RaiseLargest(score * scale, row, scratch);
-  float sum = 0;
-  ExponentiateStrip<1, StoreF32>(range, scale, &largest, scratch.strip, &sum, NoStatistics());
-  scratch.sum[row] += sum;
-  if (head.drops) DropStrip<1>(head, block, range, row, scratch.strip);
-  const int64_t first = range.first_vector * kLanes;
-  const int64_t last = std::min(range.last_vector * kLanes, block.count);
-  float* out = scratch.out + row * scratch.value_width;
-  if (AddValuesInPlace(values, head.value_dim, block.begin + first, block.begin + last,
-                       scratch.strip + first, out)) {
+// R queries that share keys and values against one key block.
+template <int R, class Rows>
+void ForwardQueries(const DecodingRow* queries, const Rows& keys, const Rows& values,
+                    const KeyBlock& block, ForwardScratch& scratch) {
+  const StripRange all = RangeOfRows<R>(queries);
+  ScoreInPlace<R>(queries, keys, block, all, scratch);
+  for (int r = 0; r < R; ++r) {
+    WeighRow(queries[r], block, all, scratch.strip + r * kStripStride, scratch);
+  }
+  const int64_t first = all.first_vector * kLanes;
+  const int64_t last = std::min(all.last_vector * kLanes, block.count);
+  if (AddValuesInPlace<R>(queries, values, block.begin + first, block.begin + last,
+                          scratch.strip + first, scratch)) {
     return;
   }
   // Some are not finite.
-  const std::vector<float> packed = BlockValues(head, block);
-  const Matrix block_values{packed.data(), head.value_dim, 1};
-  scratch.operands.PackValues(block_values, head.value_dim, 0, block.count);
-  scratch.operands.AddValues<1>(scratch.strip, first, last, true, out);
-  AddNonFiniteValues(head, {block_values, 0}, block, range, {row, 1}, scratch.strip, out);
+  const std::vector<float> packed = BlockValues(*queries[0].head, block);
+  const Matrix block_values{packed.data(), queries[0].head->value_dim, 1};
+  scratch.operands.PackValues(block_values, queries[0].head->value_dim, 0, block.count);
+  for (int r = 0; r < R; ++r) {
+    const DecodingRow& query = queries[r];
+    const float* strip = scratch.strip + r * kStripStride;
+    float* out = scratch.out + query.at * scratch.value_width;
+    scratch.operands.AddValues<1>(strip, first, last, true, out);
+    AddNonFiniteValues(*query.head, {block_values, 0}, block, query.range, {query.row, 1}, strip,
+                       out);
+  }
+}
+
+template <class Rows>
+void ForwardAllQueries(const std::vector<DecodingRow>& queries, const Rows& keys,
+                       const Rows& values, const KeyBlock& block, ForwardScratch& scratch) {
+  const DecodingRow* at = queries.data();
+  const DecodingRow* const end = at + queries.size();
+  if constexpr (kTileVectors > 2) {
+    for (; at + 4 <= end; at += 4) ForwardQueries<4>(at, keys, values, block, scratch);
+  }
+  for (; at + 2 <= end; at += 2) ForwardQueries<2>(at, keys, values, block, scratch);
+  if (at != end) ForwardQueries<1>(at, keys, values, block, scratch);
 }
 
 // Here all sums are added to, from zero.
@@ -255,25 +336,39 @@ inline void StartSums(int64_t rows, ForwardScratch& scratch) {
   std::fill_n(scratch.out, rows * scratch.value_width, 0.0f);
 }
 
-inline int64_t ForwardSplit(const HeadProblem& head, int64_t split, float* sums) {
+inline int64_t ForwardSplit(const DecodingGroup& group, int64_t split) {
+  const HeadProblem& any = group.heads[0];
+  const int64_t count = group.head_count * any.queries;
+  int64_t limit = 0;  // a closed head keeps no key
+  for (int64_t h = 0; h < group.head_count; ++h) {
+    limit = std::max(limit, group.heads[h].intervals.limit);
+  }
   const int64_t first_key = split * kDecodingKeys;
-  const int64_t last_key = std::min(first_key + kDecodingKeys, head.intervals.limit);
-  ForwardScratch scratch(head, head.queries, kKeyBlock);
-  StartSums(head.queries, scratch);
+  const int64_t last_key = std::min(first_key + kDecodingKeys, limit);
+  ForwardScratch scratch(any, count, kKeyBlock);
+  StartSums(count, scratch);
+  std::vector<DecodingRow> queries;
   for (int64_t begin = first_key; begin < last_key; begin += kKeyBlock) {
     const KeyBlock block{begin, std::min(kKeyBlock, last_key - begin)};
-    for (int64_t row = 0; row < head.queries; ++row) {
-      if (head.key_bf16.data != nullptr) {
-        ForwardQuery(head, Bf16Rows{head.key_bf16}, Bf16Rows{head.value_bf16}, block, row, scratch);
-      } else {
-        ForwardQuery(head, F32Rows{head.key}, F32Rows{head.value}, block, row, scratch);
-      }
+    queries.clear();
+    for (int64_t at = 0; at < count; ++at) {
+      const HeadProblem& head = group.heads[at / any.queries];
+      const int64_t row = at % any.queries;
+      const StripRange range = RangeOfStrip(head, row, 1, block.begin, block.count);
+      if (!range.empty()) queries.push_back({&head, row, at, range});
+    }
+    if (any.key_bf16.data != nullptr) {
+      ForwardAllQueries(queries, Bf16Rows{any.key_bf16}, Bf16Rows{any.value_bf16}, block, scratch);
+    } else {
+      ForwardAllQueries(queries, F32Rows{any.key}, F32Rows{any.value}, block, scratch);
     }
   }
-  for (int64_t row = 0; row < head.queries; ++row) {
-    *sums++ = scratch.largest[row];
-    *sums++ = scratch.sum[row];
-    sums = std::copy_n(scratch.out + row * scratch.value_width, head.value_dim, sums);
+  for (int64_t at = 0; at < count; ++at) {
+    float* sums =
+        group.sums + at / any.queries * group.head_stride + at % any.queries * (2 + any.value_dim);
+    *sums++ = scratch.largest[at];
+    *sums++ = scratch.sum[at];
+    std::copy_n(scratch.out + at * scratch.value_width, any.value_dim, sums);
   }
   return scratch.replaced;
 }

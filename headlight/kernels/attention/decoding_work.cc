@@ -65,14 +65,14 @@ int64_t DecodingWork::RunShare(int64_t number) const {
   const Sequence& each = *std::prev(after);
   const int64_t share = number - each.first_share;
   const int64_t split = share % each.splits, group = problem_.heads / problem_.kv_heads;
-  int64_t replaced = 0;
-  for (int64_t h = 0; h < group; ++h) {
-    const int64_t head_number = share / each.splits * group + h;
-    const HeadProblem head = Head(each.sequence, head_number);
-    replaced += FusedForwardSplit(
-        head, split, each.sums + (head_number * each.splits + split) * SplitFloats(head));
-  }
-  return replaced;
+  const int64_t first_head = share / each.splits * group;
+  std::vector<HeadProblem> heads;
+  for (int64_t h = 0; h < group; ++h) heads.push_back(Head(each.sequence, first_head + h));
+  const int64_t floats = SplitFloats(heads[0]);
+  return FusedForwardSplit(
+      {heads.data(), group, each.sums + (first_head * each.splits + split) * floats,
+       each.splits * floats},
+      split);
 }
 
 void DecodingWork::Merge(int64_t number, AttentionOutputs& outputs, Tensor& lse) const {

@@ -18,8 +18,8 @@ int64_t ForwardOnTarget(const HeadProblem& head, const ForwardTask& task) {
   return Forward(head, task);
 }
 
-int64_t ForwardSplitOnTarget(const HeadProblem& head, int64_t split, float* sums) {
-  return ForwardSplit(head, split, sums);
+int64_t ForwardSplitOnTarget(const DecodingGroup& group, int64_t split) {
+  return ForwardSplit(group, split);
 }
 
 void MergeSplitsOnTarget(const HeadProblem& head, const ForwardTask& task, const float* sums,
@@ -62,8 +62,8 @@ int64_t FusedForward(const HeadProblem& head, const ForwardTask& task) {
   return HWY_DYNAMIC_DISPATCH(ForwardOnTarget)(head, task);
 }
 
-int64_t FusedForwardSplit(const HeadProblem& head, int64_t split, float* sums) {
-  return HWY_DYNAMIC_DISPATCH(ForwardSplitOnTarget)(head, split, sums);
+int64_t FusedForwardSplit(const DecodingGroup& group, int64_t split) {
+  return HWY_DYNAMIC_DISPATCH(ForwardSplitOnTarget)(group, split);
 }
 
 void FusedMergeSplits(const HeadProblem& head, const ForwardTask& task, const float* sums,
