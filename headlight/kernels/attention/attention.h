@@ -121,8 +121,8 @@ struct AttentionProblem {
   DType dtype = DType::kF32;  // of every tensor; f32 or f64
   // kBF16, not for f64: the operands of every product of the fused kernels (queries, keys,
   // values, weights, gradients) are rounded to bf16, what is finite stays finite, and sums and
-  // softmax are f32. Products of at most four queries (decoding) and of weights and statistics stay
-  // f32, and so does what runs the reference.
+  // softmax are f32. Products of few queries (decoding) and of weights and statistics stay f32,
+  // and so does what runs the reference.
   Precision precision = Precision::kF32;
   std::optional<double> scale;  // 1 / sqrt(head_dim) unless given; finite
   // score = softcap * tanh(score / softcap); none unless given; positive and finite.

@@ -115,12 +115,18 @@ TEST(AttentionDecoding, AnyStridesOfTheCache) {
   EXPECT_EQ(CompareWithReference(made, RunFused(made), want), "");
 }
 
-TEST(AttentionDecoding, IsPlannedForFewQueries) {
-  const auto kernel_of = [](int64_t queries) {
-    return PlanAttention(MakeCase(F32({{1, 9}, {queries, 9}})).problem).kernel;
+TEST(AttentionDecoding, IsPlannedForFewQueriesAndManyKeys) {
+  const auto decodes = [](int64_t queries, int64_t keys, std::vector<int64_t> key_lengths = {}) {
+    Case made = MakeCase(F32({{1, 9}, {queries, keys}}));
+    made.problem.mask.key_lengths = std::move(key_lengths);
+    return PlanAttention(made.problem).kernel.find("decoding") != std::string::npos;
   };
-  EXPECT_NE(kernel_of(kDecodingQueries).find("decoding"), std::string::npos);
-  EXPECT_EQ(kernel_of(kDecodingQueries + 1).find("decoding"), std::string::npos);
+  EXPECT_TRUE(decodes(2, 9));
+  EXPECT_FALSE(decodes(3, 9));
+  EXPECT_TRUE(decodes(kDecodingQueries, kDecodingKeys));
+  EXPECT_FALSE(decodes(kDecodingQueries + 1, kDecodingKeys));
+  // What is past a sequence's keys does not count.
+  EXPECT_FALSE(decodes(kDecodingQueries, kDecodingKeys, {9, 60}));
 }
 
 TEST(AttentionDecoding, SameBitsForAnyThreads) {

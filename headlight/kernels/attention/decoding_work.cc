@@ -17,7 +17,10 @@ Bf16Matrix Bf16Rows(const Tensor& tensor, const SequenceRange& range, int64_t he
 }  // namespace
 
 bool MayDecode(const AttentionProblem& problem, int64_t sequence) {
-  return RangeOf(problem, sequence).queries <= kDecodingQueries && !problem.mask.blocks &&
+  const SequenceRange range = RangeOf(problem, sequence);
+  const std::vector<int64_t>& lengths = problem.mask.key_lengths;
+  const int64_t keys = lengths.empty() ? range.keys : lengths[static_cast<size_t>(sequence)];
+  return DecodingPays(range.queries, keys) && !problem.mask.blocks &&
          problem.relative.keys.empty() && problem.relative.values.empty();
 }
 

@@ -20,8 +20,7 @@ class DecodingWork {
   int64_t merges() const { return static_cast<int64_t>(sequences_.size()) * problem_.heads; }
   bool Has(int64_t sequence) const;
 
-  // Returns the number of replaced scores. The heads of a group follow each other, so that all but
-  // the first find the split's keys and values in the cache.
+  // Returns the number of replaced scores.
   int64_t RunShare(int64_t number) const;
 
   void Merge(int64_t number, AttentionOutputs& outputs, Tensor& lse) const;
