@@ -99,7 +99,7 @@ void Explain(const std::vector<ShapeGroup>& groups, bool as_json) {
 
 // The peak is that of f32 or of bf16: doubles have no share of it.
 Cell ShareOfPeak(const AttentionTiming& timing) {
-  return timing.shape.dtype == DType::kF32 ? Cell::Percent(timing.MedianShareOfPeak(), 1) : Cell();
+  return timing.shape.dtype != DType::kF64 ? Cell::Percent(timing.MedianShareOfPeak(), 1) : Cell();
 }
 
 void AddTiming(const AttentionTiming& timing, Table& table) {

@@ -47,6 +47,16 @@ inline Float16 ToFloat16(float value) {
   return {static_cast<uint16_t>(sign | half)};
 }
 
+// Whether tensors of it are for storage alone, and the kernels see f32.
+inline bool IsStorage(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
+
+// Calls function.operator()<T>() for BFloat16 or Float16.
+template <typename Function>
+void DispatchStorage(DType dtype, const Function& function) {
+  if (dtype == DType::kBF16) return function.template operator()<BFloat16>();
+  function.template operator()<Float16>();
+}
+
 // The dtype's own.
 template <typename T>
 T FromFloat(float value) {

@@ -19,7 +19,7 @@ namespace {
 
 // Why a shape is not compared with others; empty: it is.
 std::string Refusal(const AttentionShape& shape) {
-  if (shape.dtype != DType::kF32) return "f64 is not compared";
+  if (shape.dtype != DType::kF32) return "tensors of f32 alone are compared";
   if (shape.ragged) return "sequences of one length are compared";
   if (shape.relative || shape.dropout > 0) return "not all have relative positions and dropout";
   if (shape.statistics || shape.weights > 0) return "probes are not compared";

@@ -17,6 +17,7 @@
 #include "headlight/kernels/attention/head_problem.h"
 #include "headlight/kernels/attention/table_gradients.h"
 #include "headlight/kernels/bf16_rounding.h"
+#include "headlight/kernels/half_formats.h"
 
 namespace headlight {
 namespace {

@@ -6,6 +6,7 @@
 #include "headlight/base/random.h"
 #include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/attention/attention_storage.h"
+#include "headlight/kernels/half_formats.h"
 
 namespace headlight {
 namespace {

@@ -8,6 +8,7 @@
 #include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/attention/attention_storage.h"
 #include "headlight/kernels/attention/attention_textbook.h"
+#include "headlight/kernels/half_formats.h"
 
 namespace headlight {
 namespace {
@@ -19,7 +20,7 @@ void RefuseForTextbook(AttentionImplementation implementation, const AttentionPr
     throw Error(ErrorKind::kUsage, "attention: {} does not compute {}; use fused",
                 Name(implementation), what);
   };
-  refuse(attention::IsStorage(problem.dtype), "bf16 or f16");
+  refuse(IsStorage(problem.dtype), "bf16 or f16");
   refuse(!problem.mask.query_documents.empty(), "document boundaries");
   refuse(problem.mask.blocks.has_value(), "block lists");
   refuse(problem.softcap.has_value(), "a softcap");
@@ -66,7 +67,7 @@ void AttentionPass::Forward(AttentionImplementation implementation, const Attent
   if (implementation == AttentionImplementation::kFused) {
     CheckAttentionProblem(problem);  // before its sizes are used
     if (outputs.lse.empty()) {
-      const DType dtype = attention::IsStorage(problem.dtype) ? DType::kF32 : problem.dtype;
+      const DType dtype = IsStorage(problem.dtype) ? DType::kF32 : problem.dtype;
       outputs.lse = own_lse_.Get(attention::LseShape(problem), dtype);
     }
     lse_ = outputs.lse;

@@ -9,6 +9,7 @@
 #include "headlight/kernels/attention/attention_fused.h"
 #include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/attention/attention_storage.h"
+#include "headlight/kernels/half_formats.h"
 
 namespace headlight {
 namespace attention {

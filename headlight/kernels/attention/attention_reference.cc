@@ -10,6 +10,7 @@
 #include "headlight/base/threads.h"
 #include "headlight/kernels/attention/attention_internal.h"
 #include "headlight/kernels/attention/attention_storage.h"
+#include "headlight/kernels/half_formats.h"
 
 namespace headlight {
 namespace {

@@ -7,13 +7,6 @@
 namespace headlight::attention {
 namespace {
 
-// Calls function.operator()<T>() for BFloat16 or Float16.
-template <typename Function>
-void DispatchStorage(DType dtype, const Function& function) {
-  if (dtype == DType::kBF16) return function.template operator()<BFloat16>();
-  function.template operator()<Float16>();
-}
-
 // Where the rows of a sequence begin in a ragged or padded tensor of tokens.
 template <typename T, typename TensorT>
 auto* SequenceData(TensorT& tensor, int64_t sequence, int64_t first_token) {
@@ -97,8 +90,6 @@ AttentionInputs WideInputs(const AttentionProblem& problem, const AttentionInput
 }
 
 }  // namespace
-
-bool IsStorage(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
 
 AttentionProblem WideProblem(const AttentionProblem& problem) {
   AttentionProblem wide = problem;

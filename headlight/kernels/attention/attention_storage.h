@@ -7,9 +7,6 @@
 
 namespace headlight::attention {
 
-// Whether tensors of it are converted: bf16 and f16.
-bool IsStorage(DType dtype);
-
 // The problem in f32; bf16 operands where the tensors are bf16.
 AttentionProblem WideProblem(const AttentionProblem& problem);
 

@@ -10,6 +10,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/base/random.h"
+#include "headlight/kernels/half_formats.h"
 
 namespace headlight {
 namespace {
@@ -59,6 +60,18 @@ bool ReadCausal(AttentionShape& shape, std::string_view value) {
 
 bool ReadDropout(AttentionShape& shape, std::string_view value) {
   return ReadNumber(value, &shape.dropout) && shape.dropout > 0 && shape.dropout < 1;
+}
+
+// One word says what type the tensors are of.
+bool ReadDType(DType dtype, AttentionShape& shape) {
+  if (shape.dtype != DType::kF32) return false;
+  shape.dtype = dtype;
+  return true;
+}
+
+bool ReadStored(AttentionShape& shape, std::string_view value) {
+  if (value == DTypeName(DType::kBF16)) return ReadDType(DType::kBF16, shape);
+  return value == DTypeName(DType::kF16) && ReadDType(DType::kF16, shape);
 }
 
 std::string WriteCausal(const AttentionShape& shape) {
@@ -111,10 +124,7 @@ std::vector<WordRule> MakeRules() {
       Count("d", "d<N>", "width of a head's query and key", &S::head_dim),
       Count("dv", "dv<N>", "width of a head's value (as d)", &S::value_dim),
       {"f64", ValueOf::kNone, "f64", "double precision (f32)",
-       [](S& shape, std::string_view) {
-         shape.dtype = DType::kF64;
-         return true;
-       },
+       [](S& shape, std::string_view) { return ReadDType(DType::kF64, shape); },
        [](const S& shape) { return std::string(shape.dtype == DType::kF64 ? "f64" : ""); }},
       {"bf16", ValueOf::kNone, "bf16", "operands of products in bf16 (f32)",
        [](S& shape, std::string_view) {
@@ -123,6 +133,11 @@ std::vector<WordRule> MakeRules() {
        },
        [](const S& shape) {
          return std::string(shape.precision == Precision::kBF16 ? "bf16" : "");
+       }},
+      {"stored", ValueOf::kAfterEquals, "stored=bf16|f16", "tensors lie in bf16 or f16 (f32)",
+       ReadStored,
+       [](const S& shape) {
+         return IsStorage(shape.dtype) ? fmt::format("stored={}", DTypeName(shape.dtype)) : "";
        }},
       {"causal", ValueOf::kOptionalAfterEquals, "causal[=end|start]",
        "no later keys; the last query sees the last key, or the first the first", ReadCausal,
@@ -235,6 +250,10 @@ std::string Contradiction(const AttentionShape& shape) {
       return "by= goes with neither blocks=, statistics nor weights=";
     }
   }
+  if (IsStorage(shape.dtype) &&
+      (shape.relative || shape.implementation != AttentionImplementation::kFused)) {
+    return "stored= goes with neither relative nor by=";
+  }
   if (shape.weights > shape.heads) {
     return fmt::format("weights= must be at most h, found {} and h{}", shape.weights, shape.heads);
   }
@@ -345,9 +364,9 @@ double AttentionShape::Bytes() const {
   const double key = real(batch) * real(keys) * real(KvHeads()) * real(head_dim + ValueDim());
   const double tables =
       relative ? (2 * real(keys) - 1) * real(heads) * real(head_dim + ValueDim()) : 0;
-  const double element = dtype == DType::kF64 ? 8 : 4;
+  const auto element = static_cast<double>(DTypeSize(dtype));
   const double scores = real(batch) * real(Queries()) * real(keys);
-  double matrices = scores * real(weights) * element;
+  double matrices = scores * real(weights) * std::max(element, 4.0);
   if (implementation != AttentionImplementation::kFused) {
     // Weights, and flags in a byte each; with dropout what it leaves of the weights.
     matrices += scores * real(heads) * (element * (dropout > 0 ? 2 : 1) + 1);

@@ -149,6 +149,18 @@ TEST(AttentionShape, RefusalsNameTheWordAndTheRule) {
   EXPECT_THAT(Refusal("n100000 h8 d64 weights=8"), HasSubstr("GiB"));
 }
 
+TEST(AttentionShape, TensorsMayBeStoredInHalfPrecision) {
+  const AttentionShape bf16 = ParseAttentionShape("q1 n64 d8 stored=bf16");
+  EXPECT_EQ(MakeAttentionProblem(bf16).dtype, DType::kBF16);
+  EXPECT_EQ(bf16.ToString(), "b1 h1 q1 n64 d8 stored=bf16");
+  EXPECT_EQ(ParseAttentionShape("n64 d8 stored=f16").dtype, DType::kF16);
+  EXPECT_LT(bf16.Bytes(), 0.6 * ParseAttentionShape("q1 n64 d8").Bytes());
+  for (const char* word : {"stored=f32", "stored", "stored=bf16 f64", "f64 stored=f16",
+                           "stored=bf16 relative", "stored=bf16 by=naive"}) {
+    EXPECT_THAT(Refusal(std::string("n5 d8 ") + word), HasSubstr("shape")) << word;
+  }
+}
+
 TEST(AttentionShape, RefusesValuesThatAreNone) {
   for (const char* word :
        {"n0",           "n-1",         "n",         "n1.5",      "n9999999999999999999999",

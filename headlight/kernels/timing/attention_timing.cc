@@ -9,6 +9,7 @@
 #include "headlight/base/error.h"
 #include "headlight/base/random.h"
 #include "headlight/base/threads.h"
+#include "headlight/kernels/half_formats.h"
 #include "headlight/kernels/peak/peak.h"
 
 namespace headlight {
@@ -18,8 +19,9 @@ constexpr double kGroupBytes = 1.0 * (int64_t{1} << 30);
 
 // Standard normal values; the rows share the work.
 Tensor NormalRows(int64_t rows, int64_t heads, int64_t width, DType dtype, uint64_t seed) {
-  Tensor tensor = Tensor::Uninitialized({rows, heads, width}, dtype, MemoryTag::kOther);
-  DispatchFloat(dtype, [&]<typename T>() {
+  const DType made = IsStorage(dtype) ? DType::kF32 : dtype;
+  Tensor tensor = Tensor::Uninitialized({rows, heads, width}, made, MemoryTag::kOther);
+  DispatchFloat(made, [&]<typename T>() {
     T* const data = tensor.data<T>();
     constexpr int64_t kGrain = 64;
     ParallelForRange(rows, kGrain, [&](int64_t begin, int64_t end, int) {
@@ -29,7 +31,13 @@ Tensor NormalRows(int64_t rows, int64_t heads, int64_t width, DType dtype, uint6
       }
     });
   });
-  return tensor;
+  if (made == dtype) return tensor;
+  Tensor stored = Tensor::Uninitialized(tensor.shape(), dtype, MemoryTag::kOther);
+  DispatchStorage(dtype, [&]<typename T>() {
+    std::transform(tensor.data<float>(), tensor.data<float>() + tensor.elements(), stored.data<T>(),
+                   FromFloat<T>);
+  });
+  return stored;
 }
 
 AttentionInputs NormalInputs(const AttentionShape& shape, const AttentionProblem& problem) {

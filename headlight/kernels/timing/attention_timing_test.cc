@@ -96,19 +96,19 @@ TEST(TimedPass, RefusesInputsOfAnotherShape) {
 
 TEST(AttentionTiming, TakesTurnsAndCountsEveryRepetition) {
   const std::vector<AttentionShape> shapes = {Parse("b2 h2 n9 d8"), Parse("n7 d16 backward"),
-                                              Parse("n4 d8 f64")};
+                                              Parse("n4 d8 f64"), Parse("n4 d8 stored=bf16")};
   AttentionTimingOptions options = Quick();
   options.threads = {1, 2};
   int64_t calls = 0;
   options.progress = [&](int64_t done, int64_t total) {
     EXPECT_EQ(done, calls++);
-    EXPECT_EQ(total, 3 * 2 * 3);
+    EXPECT_EQ(total, 4 * 2 * 3);
   };
   const int before = NumThreads();
   const std::vector<AttentionTiming> timings = TimeAttention(shapes, options);
   EXPECT_EQ(NumThreads(), before);
-  EXPECT_EQ(calls, 3 * 2 * 3);
-  ASSERT_EQ(timings.size(), 6u);
+  EXPECT_EQ(calls, 4 * 2 * 3);
+  ASSERT_EQ(timings.size(), 8u);
   for (size_t i = 0; i < timings.size(); ++i) {
     EXPECT_EQ(timings[i].shape, shapes[i / 2]);
     EXPECT_EQ(timings[i].threads, i % 2 == 0 ? 1 : 2);
