@@ -151,7 +151,6 @@ void RunBench(const BenchArguments& arguments) {
   options.seconds = arguments.seconds;
   options.progress = [&](int64_t done, int64_t total) {
     progress.Update({"attention", done, total, {}});
-    if (StopRequested()) throw Error(ErrorKind::kInterrupted, "bench: stopped");
   };
   const std::vector<AttentionTiming> timings = TimeAttention(shapes, options);
   progress.Finish();

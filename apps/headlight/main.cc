@@ -15,12 +15,12 @@
 namespace headlight::app {
 namespace {
 
+std::atomic<bool> stop_is_awaited{false};  // somebody looks at stop_requested
 std::atomic<bool> stop_requested{false};
 int exit_code = kExitOk;
 
 extern "C" void RequestStop(int) {
-  // A second signal ends the program at once.
-  if (stop_requested.exchange(true)) _exit(kExitInterrupted);
+  if (!stop_is_awaited || stop_requested.exchange(true)) _exit(kExitInterrupted);
 }
 
 void InstallSignalHandlers() {
@@ -39,8 +39,7 @@ int Complain(std::string_view message, int code) {
 
 constexpr const char* kFooter =
     "Exit codes: 0 ok, 1 failed while running, 2 usage, 3 bad input, 4 a check did not hold, 130 "
-    "interrupted (after "
-    "saving).\n"
+    "interrupted (training saves first).\n"
     "Environment: HEADLIGHT_ISA=baseline|avx2|avx512|neon forces a code path, HEADLIGHT_BF16=none|"
     "avx512_bf16|amx what multiplies bf16; NO_COLOR turns "
     "colour off.";
@@ -95,7 +94,10 @@ int Run(int argc, char** argv) {
 
 }  // namespace
 
-std::atomic<bool>& StopRequested() { return stop_requested; }
+std::atomic<bool>& StopRequested() {
+  stop_is_awaited = true;
+  return stop_requested;
+}
 void SetExitCode(int code) { exit_code = code; }
 
 }  // namespace headlight::app

@@ -274,6 +274,26 @@ LONGER = ["--dim", "32", "--layers", "2", "--heads", "4", "--epochs", "3", "--ba
 
 
 class Interruption(ProgramTest):
+    def test_what_saves_nothing_ends_at_once(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        out = self.folder / "relations.jsonl"
+        for arguments in (["predict", self.run_directory],
+                          ["bench", "--threads", 1, "--seconds", 60, "--shape", "n512 d64"],
+                          ["data", "describe", pipe],
+                          ["data", "make", "relations", "--count", 100_000_000, "--out", out]):
+            for stop in (signal.SIGINT, signal.SIGTERM):
+                process = subprocess.Popen([program.program, *map(str, arguments)], stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                time.sleep(0.4)
+                process.send_signal(stop)
+                try:
+                    self.assertEqual(process.wait(timeout=2), 130, arguments)
+                finally:
+                    process.kill()
+                    process.communicate()
+        self.assertEqual(list(self.folder.iterdir()), [pipe])
+
     def reference(self):
         out = self.folder / "reference"
         self.ok("train", "--data", self.data, "--out", out, *LONGER)
