@@ -56,7 +56,7 @@ void PrintPredictions(const LoadedClassifier& loaded, const std::vector<std::str
                              Printable(texts[i])));
     }
   }
-  std::fflush(stdout);
+  FlushStdout();
 }
 
 void PredictLines(const LoadedClassifier& loaded, std::istream& lines, bool json) {

@@ -235,12 +235,32 @@ class Disk(Case):
         self.assertNotEqual(result.returncode, 0)
         self.assertEqual((self.folder / "mine" / "thesis.txt").read_text(), "do not touch")
 
-    def test_full_standard_output(self):
-        with open("/dev/full", "wb") as full:
-            result = subprocess.run([program.program, "runs", self.shared, "--json"], stdout=full, stderr=subprocess.PIPE,
-                                    timeout=60, check=False)
-        self.assertEqual(result.returncode, FAILED, result.stderr)
-        self.assertIn(b"output", result.stderr)
+    def test_standard_output_that_takes_nothing(self):
+        lines = self.folder / "lines.txt"
+        lines.write_text("good\nbad\n")
+        for arguments in (["runs", self.shared, "--json"], ["predict", self.run_directory, "good word"],
+                          ["predict", self.run_directory, "good word", "--json"],
+                          ["predict", self.run_directory, "--file", lines], ["data", "describe", self.data], ["--help"],
+                          ["train", "--help"], ["--version"], []):
+            for redirection in (">/dev/full", ">&-"):
+                result = subprocess.run(["bash", "-c", f'exec "$@" {redirection}', "-", program.program,
+                                         *map(str, arguments)], capture_output=True, timeout=60, check=False)
+                self.assertEqual(result.returncode, FAILED, (arguments, redirection, result.stderr))
+                self.assertEqual(result.stderr, b"headlight: standard output could not be written\n")
+
+    def test_what_is_said_goes_into_no_file(self):
+        """Where nothing stands at the standard descriptors they are free for the next files that are opened."""
+        out = self.folder / "out"
+        result = subprocess.run(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "-", program.program, "train", "--data",
+                                 self.data, "--out", out, *SMALL], timeout=60, check=False)
+        self.assertEqual(result.returncode, FAILED)
+        for line in (out / "metrics.jsonl").read_text().splitlines():
+            json.loads(line)
+
+    def test_messages_that_nobody_takes(self):
+        result = subprocess.run(["bash", "-c", 'exec "$@" 2>/dev/full', "-", program.program, "predict", "nothing", "x"],
+                                timeout=60, check=False)
+        self.assertEqual(result.returncode, INPUT)
 
     def test_full_disk(self):
         """A file-size limit stands for the full disk: every write beyond 20 kB fails."""
