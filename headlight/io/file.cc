@@ -194,22 +194,36 @@ void FileReader::Read(char* target, int64_t count) {
 }
 
 void WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  WriteFileAtomically(path, std::span<const std::string_view>(&bytes, 1));
+  StagedFile(path, bytes).Commit();
 }
 
 void WriteFileAtomically(const std::string& path, std::span<const std::string_view> parts) {
+  StagedFile(path, parts).Commit();
+}
+
+StagedFile::StagedFile(const std::string& path, std::string_view bytes)
+    : StagedFile(path, std::span<const std::string_view>(&bytes, 1)) {}
+
+StagedFile::StagedFile(const std::string& path, std::span<const std::string_view> parts)
+    : path_(path) {
   if (path.empty() || path.back() == '/') {
     throw Error(ErrorKind::kUsage, "write: a path must name a file, found \"{}\"", path);
   }
   if (WriteToSpecialFile(path, parts)) return;
   const std::string temporary = TemporaryName(path);
   if (!WriteNameless(path, temporary, parts)) WriteNamed(path, temporary, parts);
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    const int code = errno;
-    unlink(temporary.c_str());
-    ThrowSystem("write", path, code);
-  }
-  SyncFolder(FolderOf(path), path);
+  temporary_ = temporary;
+}
+
+StagedFile::~StagedFile() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void StagedFile::Commit() {
+  if (temporary_.empty()) return;
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) ThrowSystem("write", path_, errno);
+  temporary_.clear();
+  SyncFolder(FolderOf(path_), path_);
 }
 
 AppendWriter::AppendWriter(const std::string& path) : path_(path) {

@@ -10,7 +10,6 @@
 #include "headlight/base/error.h"
 #include "headlight/base/random.h"
 #include "headlight/io/csv.h"
-#include "headlight/io/file.h"
 #include "headlight/text/unicode.h"
 
 namespace headlight {
@@ -129,10 +128,6 @@ std::string FormatDataset(const Dataset& dataset, DataFormat format) {
     out.push_back('\n');
   }
   return out;
-}
-
-void WriteDataset(const Dataset& dataset, DataFormat format, const std::string& path) {
-  WriteFileAtomically(path, FormatDataset(dataset, format));
 }
 
 }  // namespace headlight

@@ -1,4 +1,4 @@
-// Training and validation parts of one dataset, and writing them out.
+// Training and validation parts of one dataset, and their text as files.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,5 @@ TrainValid StratifiedSplit(const Dataset& dataset, const SplitOptions& options);
 // read back as the same texts and labels. Throws kUsage for another format, and kInput for broken
 // UTF-8 in JSONL, which cannot hold it.
 std::string FormatDataset(const Dataset& dataset, DataFormat format);
-// FormatDataset into a file, whole or not at all.
-void WriteDataset(const Dataset& dataset, DataFormat format, const std::string& path);
 
 }  // namespace headlight

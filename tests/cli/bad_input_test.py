@@ -146,6 +146,40 @@ class Usage(Case):
         self.expect(USAGE, r"--repeats", "bench", "--shape", "n5 d8", "--repeats", "0")
         self.expect(USAGE, r"--seconds", "bench", "--shape", "n5 d8", "--seconds=-1")
 
+    def split(self, code, pattern, data, train, valid):
+        before = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+        self.expect(code, pattern, "data", "split", data, "--train-out", train, "--valid-out", valid)
+        self.assertEqual({path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}, before)
+
+    def test_split_into_one_file(self):
+        (self.folder / "below").mkdir()
+        (self.folder / "link.csv").symlink_to("t.csv")
+        for valid in ("t.csv", "./t.csv", "below/../t.csv", "link.csv"):
+            self.split(USAGE, r"--valid-out.*another file", self.data, self.folder / "t.csv",
+                       f"{self.folder}/{valid}")
+        result = subprocess.run([program.program, "data", "split", self.data, "--train-out", "t.csv", "--valid-out",
+                                 "./t.csv"], cwd=self.folder, capture_output=True, timeout=60, check=False)
+        self.assertEqual(result.returncode, USAGE, result.stderr)
+        self.assertFalse((self.folder / "t.csv").exists())
+
+    def test_split_over_what_is_read(self):
+        data = self.folder / "d.csv"
+        shutil.copy(self.data, data)
+        (self.folder / "hard.csv").hardlink_to(data)
+        for train, valid in (("d.csv", "v.csv"), ("t.csv", "d.csv"), ("hard.csv", "v.csv")):
+            self.split(USAGE, r"-out: must lie outside of what is split", data, self.folder / train, self.folder / valid)
+        self.split(USAGE, r"--train-out: must lie outside", self.folder, self.folder / "train.csv", self.shared / "v.csv")
+
+    def test_split_into_files_of_no_known_kind(self):
+        self.split(USAGE, r"--train-out.*\.csv or \.jsonl, found '.*t\.txt'", self.data, self.folder / "t.txt",
+                   self.folder / "v.csv")
+        self.split(USAGE, r"--valid-out.*\.csv or \.jsonl", self.data, self.folder / "t.csv", self.folder / "v")
+
+    def test_split_whose_second_file_cannot_be_written(self):
+        (self.folder / "t.csv").write_text("what was there")
+        for train, valid in (("t.csv", "none/v.csv"), ("none/t.csv", "t.csv")):
+            self.split(FAILED, r"none/", self.data, self.folder / train, self.folder / valid)
+
     def test_make_in_no_such_language(self):
         self.expect(USAGE, r"language", "data", "make", "relations", "--language", "xx", "--count", "4", "--out",
                     self.folder / "r.jsonl")
