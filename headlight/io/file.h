@@ -1,7 +1,8 @@
 // Files that appear whole or not at all, and line files that survive a crash.
 //
-// A missing file, or a folder in place of a file, is an Error of kind kInput. Every other failure
-// of the system (full disk, no permission) is kResource. The message names the path and the cause.
+// A file to read that is missing, or a folder in its place, is an Error of kind kInput. Every other
+// failure of the system (no folder to write to, full disk, no permission) is kResource. The message
+// names the path and the cause.
 #pragma once
 
 #include <cstdint>

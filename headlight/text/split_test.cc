@@ -9,6 +9,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/base/random.h"
+#include "headlight/io/file.h"
 #include "headlight/text/unicode.h"
 
 namespace headlight {
