@@ -133,6 +133,20 @@ class Usage(Case):
     def test_show_head_out_of_range(self):
         self.expect(USAGE, r"head.*9", "show", self.run_directory, "good word", "--head", "9")
 
+    def test_show_into_a_file_of_no_known_kind(self):
+        for name in ("a.gif", "a"):
+            self.expect(USAGE, r"--out: .*ending must be one of .*png.*found '.*" + name, "show", self.run_directory,
+                        "good", "--out", self.folder / name)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_show_of_a_run_without_layers(self):
+        run_directory = self.folder / "plain"
+        result = run("train", "--data", self.data, "--out", run_directory, *SMALL, "--layers", "0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for kind in ("terminal", "png", "html", "csv"):
+            self.expect(USAGE, r"show: the run has no layers .*--layers 0", "show", run_directory, "good", "--format",
+                        kind)
+
     def test_bench_shapes_that_are_none(self):
         for shape, pattern in (("b1 nX d64", r'shape "b1 nX d64".*"nX" must be n<N>'),
                                ("n5 d8 casual", r'"casual" is none of its words.*causal'),

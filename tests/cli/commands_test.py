@@ -172,6 +172,30 @@ class Commands(ProgramTest):
         values = array.array("f", path.read_bytes()[-2 * n * n * 4:])
         self.assertAlmostEqual(sum(values), 2 * n, places=4)
 
+    def test_show_writes_the_chosen_heads(self):
+        text = "good fine word1 number"
+        show = ["show", self.run_directory, text, "--head", 1, "--format"]
+        rows = self.ok(*show, "csv").decode().splitlines()
+        self.assertEqual({row.split(",")[1] for row in rows[1:]}, {"1"})
+        picture = json.loads(self.ok(*show, "json"))
+        whole = json.loads(self.ok("show", self.run_directory, text, "--format", "json"))
+        self.assertEqual((picture["first_layer"], picture["first_head"], picture["heads"]), (0, 1, 1))
+        self.assertEqual(picture["weights"], [[whole["weights"][0][1]]])
+        self.assertEqual(len(picture["figures"][0]), 1)
+        path = self.folder / "a.npy"
+        self.ok(*show, "npy", "--out", path)
+        n = len(picture["tokens"])
+        self.assertIn(f"(1, 1, {n}, {n})".encode(), path.read_bytes())
+
+    def test_show_takes_the_format_from_the_file(self):
+        for kind, magic in (("png", b"\x89PNG"), ("csv", b"layer,head"), ("html", b"<!doctype html")):
+            path = self.folder / f"a.{kind}"
+            self.assertEqual(self.ok("show", self.run_directory, "good word1", "--out", path), b"")
+            self.assertTrue(path.read_bytes().startswith(magic))
+        path = self.folder / "text"
+        self.ok("show", self.run_directory, "good word1", "--format", "terminal", "--out", path)
+        self.assertEqual(path.read_bytes(), self.ok("show", self.run_directory, "good word1"))
+
     def test_show_on_the_terminal(self):
         text = self.ok("show", self.run_directory, "这只猫很可爱，它正在喝牛奶").decode()
         self.assertIn("猫", text)
