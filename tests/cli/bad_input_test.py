@@ -270,6 +270,18 @@ class Data(Case):
         self.expect(INPUT, r"z\.txt", "bench", self.write("z.txt", os.urandom(2 << 20)))
 
 
+    def test_lines_that_cannot_be_read(self):
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            result = subprocess.run([program.program, "predict", self.run_directory], stdin=folder, capture_output=True,
+                                    timeout=60, check=False)
+        finally:
+            os.close(folder)
+        self.assertEqual(result.returncode, INPUT, result.stderr)
+        self.assertIn(b"read standard input: Is a directory", result.stderr)
+        self.expect(INPUT, "read : No such file", "predict", self.run_directory, "--file", "")
+
+
 class Disk(Case):
     def test_run_directory_below_a_file(self):
         (self.folder / "file").write_text("x")

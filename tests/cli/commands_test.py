@@ -48,6 +48,18 @@ class Commands(ProgramTest):
         probabilities = json.loads(alone)["probabilities"]
         self.assertAlmostEqual(sum(probabilities.values()), 1, places=5)
 
+    def test_predict_the_empty_text(self):
+        row = json.loads(self.ok("predict", self.run_directory, "", "--json", stdin="good\nbad\n"))
+        self.assertEqual((row["text"], row["tokens"]), ("", 0))
+
+    def test_predict_prints_a_label_as_one_field(self):
+        path = self.folder / "d.jsonl"
+        path.write_text("".join(json.dumps({"text": f"{'good' if i % 2 else 'bad'} {i}", "label": f"a\tb{i % 2}"}) + "\n"
+                                for i in range(20)))
+        out = self.folder / "run"
+        self.ok("train", "--data", path, "--out", out, *SMALL)
+        self.assertEqual(len(self.ok("predict", out, "good").decode().split("\t")), 3)
+
     def test_a_text_scores_the_same_alone_and_in_any_batch(self):
         texts = [f"good word{i % 9} bad number {i} " * (1 + i % 12) for i in range(70)]
         together = self.ok("predict", self.run_directory, "--json", stdin="\n".join(texts) + "\n").splitlines()
