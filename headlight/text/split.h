@@ -21,8 +21,8 @@ struct TrainValid {
 
 // Every label is split in the same proportion (rounded; at least one row on each side where the
 // label has two different texts). All copies of a text (by TextKey) go to one side, so no text is
-// in both. Rows keep their order. The same seed and rows give the same parts. Throws kUsage for a
-// share out of range, kInput when a side would be empty.
+// in both. Rows keep their order; what was dropped before counts to train. The same seed and rows
+// give the same parts. Throws kUsage for a share out of range, kInput when a side would be empty.
 TrainValid StratifiedSplit(const Dataset& dataset, const SplitOptions& options);
 
 // The rows as CSV (header "text,label"; CRLF-free; quotes where needed) or JSONL, which the readers

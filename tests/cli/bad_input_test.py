@@ -218,6 +218,14 @@ class Data(Case):
         self.train(INPUT, r"(two|2).*(label|class)|(label|class).*(two|2)",
                    data=self.write("one.csv", "text,label\n" + "".join(f"word {i},pos\n" for i in range(20))))
 
+    def test_texts_that_are_empty(self):
+        none = self.write("none.csv", "text,label\n" + ",pos\n,neg\n" * 20)
+        self.expect(INPUT, r"none\.csv: no row can be used; 40 are skipped", "eval", self.run_directory, "--data", none,
+                    "--json")
+        self.train(INPUT, r"split: 0 rows.*40 more rows are skipped", data=none)
+        half = self.write("half.csv", "text,label\n" + "".join(f",pos\nbad {i},neg\n" for i in range(20)))
+        self.train(INPUT, r"two labels, found 1 \('neg'\); 20 more rows are skipped, for their text", data=half)
+
     def test_label_column_missing(self):
         self.train(INPUT, r"data\.csv.*stars", "--label-column", "stars")
 
