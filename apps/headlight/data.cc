@@ -39,7 +39,9 @@ nlohmann::json ToJson(const DatasetDescription& description) {
     scripts.push_back({{"script", script.script}, {"characters", script.characters}});
   }
   for (const Defect& defect : description.defects) {
-    defects.push_back({{"name", defect.name}, {"count", defect.count}, {"places", defect.places}});
+    nlohmann::json places = nlohmann::json::array();
+    for (const std::string& place : defect.places) places.push_back(RepairUtf8(place));
+    defects.push_back({{"name", defect.name}, {"count", defect.count}, {"places", places}});
   }
   const LengthSummary& lengths = description.lengths;
   return {{"rows", description.rows},

@@ -3,6 +3,7 @@
 
 Usage: bad_input_test.py PROGRAM [unittest arguments]
 """
+import gzip
 import json
 import os
 import re
@@ -241,6 +242,25 @@ class Data(Case):
         lines = [json.dumps({"text": f"word {i}", "label": str(i % 2)}) for i in range(10)]
         lines[6] = '{"text": "word'
         self.train(INPUT, r"b\.jsonl:7", data=self.write("b.jsonl", "\n".join(lines) + "\n"))
+
+    def test_json_line_that_ends_early(self):
+        path = self.write("c.jsonl", '{"text":"a","label":"x"}\n{"text":"b"\n')
+        result = self.expect(INPUT, r"c\.jsonl:2: column 12: the line ends before its object does", "data", "describe",
+                             path)
+        self.assertNotIn(b"exception", result.stderr)
+
+    def test_file_name_that_is_not_utf8(self):
+        path = os.fsencode(self.folder) + b"/x\xff\xfe.csv"
+        with open(path, "wb") as file:
+            file.write(b"text,label\n,a\n" + self.data.read_bytes().split(b"\n", 1)[1])
+        result = subprocess.run([program.program, "data", "describe", path, "--json"], capture_output=True, check=False,
+                                timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("x\ufffd\ufffd.csv", str(json.loads(result.stdout)["defects"]))
+
+    def test_compressed_file_that_is_no_archive(self):
+        path = self.write("a.csv.gz", gzip.compress(self.data.read_bytes()))
+        self.expect(INPUT, r"a\.csv\.gz: .*neither a tar nor a zip.*gunzip", "data", "describe", path)
 
     def test_broken_utf8_is_counted_and_trains(self):
         path = self.write("u.csv", b"text,label\n" + b"".join(
