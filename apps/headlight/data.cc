@@ -209,9 +209,7 @@ void AddSplit(CLI::App& data) {
                    "Share of each label for validation")
       ->type_name("SHARE")
       ->capture_default_str();
-  command->add_option("--seed", arguments->options.seed, "Seed")
-      ->type_name("N")
-      ->capture_default_str();
+  AddSeed(*command, arguments->options.seed, "Seed");
   arguments->flags.AddTo(*command, TrainConfig(), ReaderField);
   command->callback([arguments] { RunSplit(*arguments); });
 }
@@ -254,9 +252,7 @@ void AddMake(CLI::App& data) {
   command->add_option("--count", arguments->options.count, "Passages")
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--seed", arguments->options.seed, "Seed; passages of two seeds differ")
-      ->type_name("N")
-      ->capture_default_str();
+  AddSeed(*command, arguments->options.seed, "Seed; passages of two seeds differ");
   command->add_option("--out", arguments->out, "JSONL file")->required()->type_name("FILE");
   command->add_flag("--shuffle-labels", arguments->shuffle_labels,
                     "A control that nothing can be learned from");

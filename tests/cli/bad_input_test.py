@@ -151,6 +151,11 @@ class Usage(Case):
     def test_bench_shapes_that_are_none(self):
         for shape, pattern in (("b1 nX d64", r'shape "b1 nX d64".*"nX" must be n<N>'),
                                ("n5 d8 casual", r'"casual" is none of its words.*causal'),
+                               ("n5 d8 by=fused", r'"by=fused" must be by=naive\|per-head .*: naive or per-head$'),
+                               ("n5 d8 causal=foo", r'"causal=foo" .*: end or start$'),
+                               ("n5 d8 window=3", r'"window=3" .*: two whole numbers from 0 to 1048576$'),
+                               ("n5 d8 dropout=1", r'"dropout=1" .*: a number above 0 and below 1$'),
+                               ("n5 d8 keys=0", r'"keys=0" .*: a whole number from 1 to 1048576$'),
                                ("d64", r"n<N>.*missing"), ("h8 kv3 n5 d8", r"kv must divide h"),
                                ("b100000 h100 n100000 d64", r"GiB.*make b or n smaller")):
             self.expect(USAGE, pattern, "bench", "--shape", shape)
@@ -160,6 +165,7 @@ class Usage(Case):
         self.expect(USAGE, r"--threads.*two", "bench", "--shape", "n5 d8", "--threads", "1,two")
         self.expect(USAGE, r"--repeats", "bench", "--shape", "n5 d8", "--repeats", "0")
         self.expect(USAGE, r"--seconds", "bench", "--shape", "n5 d8", "--seconds=-1")
+        self.expect(USAGE, r"--seconds: must be .*0 to 3600, found nan", "bench", "--shape", "n5 d8", "--seconds", "nan")
 
     def split(self, code, pattern, data, train, valid):
         before = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
@@ -193,6 +199,16 @@ class Usage(Case):
         (self.folder / "t.csv").write_text("what was there")
         for train, valid in (("t.csv", "none/v.csv"), ("none/t.csv", "t.csv")):
             self.split(FAILED, r"none/", self.data, self.folder / train, self.folder / valid)
+
+    def test_seeds_that_are_none(self):
+        out = self.folder / "out"
+        for arguments in (["data", "make", "relations", "--count", 4, "--out", out],
+                          ["data", "split", self.data, "--train-out", f"{out}.csv", "--valid-out", f"{out}.jsonl"],
+                          ["gradcheck"], ["train", "--data", self.data, "--out", out]):
+            for seed in ("-1", "18446744073709551615", "99999999999999999999", "1.5", "x"):
+                self.expect(USAGE, r"seed: must be a whole number from 0 to 9000000000000000, found '" + re.escape(seed) + "'",
+                            *arguments, "--seed=" + seed)
+        self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_make_in_no_such_language(self):
         self.expect(USAGE, r"language", "data", "make", "relations", "--language", "xx", "--count", "4", "--out",

@@ -293,6 +293,9 @@ class Commands(ProgramTest):
         self.assertEqual(process.returncode, 130, message)
         self.assertEqual(out, b"")
 
+    def test_help_names_the_values_that_messages_name(self):
+        self.assertRegex(self.ok("train", "--help").decode(), r"--causal true\|false=false")
+
     def test_gradcheck(self):
         rows = json.loads(self.ok("gradcheck", "--json", "--values", 2))
         self.assertGreater(len(rows), 100)
