@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -135,6 +136,9 @@ Table TimingTable(const std::vector<ShapeGroup>& groups,
 }
 
 void RunBench(const BenchArguments& arguments) {
+  if (std::isnan(arguments.seconds)) {  // which no range refuses
+    throw Error(ErrorKind::kUsage, "--seconds: must be a number from 0 to 3600, found nan");
+  }
   const std::vector<ShapeGroup> groups = ChosenShapes(arguments);
   if (arguments.explain) {
     Explain(groups, arguments.json);
@@ -151,7 +155,6 @@ void RunBench(const BenchArguments& arguments) {
   options.seconds = arguments.seconds;
   options.progress = [&](int64_t done, int64_t total) {
     progress.Update({"attention", done, total, {}});
-    if (StopRequested()) throw Error(ErrorKind::kInterrupted, "bench: stopped");
   };
   const std::vector<AttentionTiming> timings = TimeAttention(shapes, options);
   progress.Finish();

@@ -10,8 +10,9 @@
 
 namespace headlight::app {
 
-// Set by SIGINT and SIGTERM; long work looks at it between steps, saves, and throws
-// Error{kInterrupted}.
+// Set by SIGINT and SIGTERM once it has been asked for; until then, and at a second signal, they
+// end the program at once. For work that has something to save: it looks at this between steps,
+// saves, and throws Error{kInterrupted}.
 std::atomic<bool>& StopRequested();
 
 // The command's exit code when it ran to its end but has something to say (4: a check did not

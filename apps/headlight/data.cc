@@ -1,12 +1,15 @@
 // headlight data describe|split|make: looking at text, splitting it, making built-in text.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/headlight/command.h"
 #include "apps/headlight/output.h"
 #include "apps/headlight/train_flags.h"
+#include "headlight/base/error.h"
 #include "headlight/base/random.h"
 #include "headlight/io/file.h"
 #include "headlight/text/describe.h"
@@ -17,6 +20,8 @@
 
 namespace headlight::app {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct DescribeArguments {
   std::vector<std::string> data;
@@ -34,7 +39,9 @@ nlohmann::json ToJson(const DatasetDescription& description) {
     scripts.push_back({{"script", script.script}, {"characters", script.characters}});
   }
   for (const Defect& defect : description.defects) {
-    defects.push_back({{"name", defect.name}, {"count", defect.count}, {"places", defect.places}});
+    nlohmann::json places = nlohmann::json::array();
+    for (const std::string& place : defect.places) places.push_back(RepairUtf8(place));
+    defects.push_back({{"name", defect.name}, {"count", defect.count}, {"places", places}});
   }
   const LengthSummary& lengths = description.lengths;
   return {{"rows", description.rows},
@@ -130,19 +137,56 @@ struct SplitArguments {
   std::string train_out, valid_out;
 };
 
-DataFormat FormatOf(const std::string& path) {
-  return path.ends_with(".jsonl") ? DataFormat::kJsonl : DataFormat::kCsv;
+DataFormat FormatOf(const char* flag, const std::string& path) {
+  if (path.ends_with(".jsonl")) return DataFormat::kJsonl;
+  if (path.ends_with(".csv")) return DataFormat::kCsv;
+  throw Error(ErrorKind::kUsage, "{}: the file must end in .csv or .jsonl, found '{}'", flag, path);
+}
+
+// Whether `path` names the file `other`, or one below it; they need not exist.
+bool IsOrLiesIn(const std::string& path, const std::string& other) {
+  std::error_code code;  // what cannot be looked at is another file
+  if (fs::equivalent(path, other, code)) return true;
+  const fs::path whole = fs::weakly_canonical(fs::absolute(path, code), code);
+  const fs::path folder = fs::weakly_canonical(fs::absolute(other, code), code);
+  return !folder.empty() &&
+         std::mismatch(folder.begin(), folder.end(), whole.begin(), whole.end()).first ==
+             folder.end();
+}
+
+// Nothing that is read is written over, and neither part by the other.
+void CheckOutputs(const SplitArguments& arguments) {
+  if (IsOrLiesIn(arguments.train_out, arguments.valid_out) ||
+      IsOrLiesIn(arguments.valid_out, arguments.train_out)) {
+    throw Error(ErrorKind::kUsage,
+                "--valid-out: must be another file than --train-out {}, found {}",
+                arguments.train_out, arguments.valid_out);
+  }
+  const std::pair<const char*, const std::string&> outputs[] = {
+      {"--train-out", arguments.train_out}, {"--valid-out", arguments.valid_out}};
+  for (const auto& [flag, path] : outputs) {
+    for (const std::string& input : arguments.data) {
+      if (!IsOrLiesIn(path, input)) continue;
+      throw Error(ErrorKind::kUsage, "{}: must lie outside of what is split, {}, found {}", flag,
+                  input, path);
+    }
+  }
 }
 
 void RunSplit(const SplitArguments& arguments) {
+  const DataFormat train_format = FormatOf("--train-out", arguments.train_out);
+  const DataFormat valid_format = FormatOf("--valid-out", arguments.valid_out);
+  CheckOutputs(arguments);
   ReadOptions read = arguments.flags.Config().data.read;
   read.split = "all";
   Dataset dataset = ReadDataset(arguments.data, read);
   const int64_t dropped = DropUnusable(&dataset);
   if (dropped > 0) Say("{} rows without text or label are left out", dropped);
   const TrainValid parts = StratifiedSplit(dataset, arguments.options);
-  WriteDataset(parts.train, FormatOf(arguments.train_out), arguments.train_out);
-  WriteDataset(parts.valid, FormatOf(arguments.valid_out), arguments.valid_out);
+  StagedFile train(arguments.train_out, FormatDataset(parts.train, train_format));
+  StagedFile valid(arguments.valid_out, FormatDataset(parts.valid, valid_format));
+  train.Commit();
+  valid.Commit();
   Say("{}: {} rows; {}: {} rows", arguments.train_out, parts.train.examples.size(),
       arguments.valid_out, parts.valid.examples.size());
 }
@@ -165,9 +209,7 @@ void AddSplit(CLI::App& data) {
                    "Share of each label for validation")
       ->type_name("SHARE")
       ->capture_default_str();
-  command->add_option("--seed", arguments->options.seed, "Seed")
-      ->type_name("N")
-      ->capture_default_str();
+  AddSeed(*command, arguments->options.seed, "Seed");
   arguments->flags.AddTo(*command, TrainConfig(), ReaderField);
   command->callback([arguments] { RunSplit(*arguments); });
 }
@@ -210,9 +252,7 @@ void AddMake(CLI::App& data) {
   command->add_option("--count", arguments->options.count, "Passages")
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--seed", arguments->options.seed, "Seed; passages of two seeds differ")
-      ->type_name("N")
-      ->capture_default_str();
+  AddSeed(*command, arguments->options.seed, "Seed; passages of two seeds differ");
   command->add_option("--out", arguments->out, "JSONL file")->required()->type_name("FILE");
   command->add_flag("--shuffle-labels", arguments->shuffle_labels,
                     "A control that nothing can be learned from");

@@ -8,6 +8,7 @@
 #include "apps/headlight/output.h"
 #include "apps/headlight/run_tables.h"
 #include "apps/headlight/train_flags.h"
+#include "headlight/base/error.h"
 #include "headlight/train/checkpoint.h"
 #include "headlight/train/evaluate.h"
 #include "headlight/train/prepared_data.h"
@@ -35,6 +36,11 @@ void RunEval(const EvalArguments& arguments) {
       LoadClassifier(arguments.run, CheckpointChoice::kBest, arguments.precision.Given());
   const Dataset dataset = ReadEvaluationData(arguments.data, arguments.flags.Config().data.read);
   const EncodedDataset texts = loaded.encoder.EncodeDataset(dataset);
+  if (texts.size() == 0) {
+    throw Error(ErrorKind::kInput,
+                "eval: {}: no row can be used; {} are skipped, for their text or label is empty",
+                fmt::join(arguments.data, ", "), texts.skipped);
+  }
   const ClassificationMetrics metrics = Evaluate(loaded.model, texts, {});
   if (arguments.json) {
     PrintBytes(ToJson(metrics, texts, loaded.encoder.labels()).dump() + "\n");

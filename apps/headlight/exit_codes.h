@@ -10,7 +10,7 @@ inline constexpr int kExitFailed = 1;         // failed while running
 inline constexpr int kExitUsage = 2;          // flags or options that make no sense
 inline constexpr int kExitInput = 3;          // data or a file is not what it should be
 inline constexpr int kExitCheckFailed = 4;    // a check did not hold
-inline constexpr int kExitInterrupted = 130;  // stopped by the user, after saving
+inline constexpr int kExitInterrupted = 130;  // stopped by the user; training saves first
 
 constexpr int ExitCodeOf(ErrorKind kind) {
   switch (kind) {

@@ -5,6 +5,7 @@
 #include "apps/headlight/command.h"
 #include "apps/headlight/exit_codes.h"
 #include "apps/headlight/output.h"
+#include "apps/headlight/train_flags.h"
 #include "headlight/models/gradcheck.h"
 
 namespace headlight::app {
@@ -56,9 +57,7 @@ void AddGradcheckCommand(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "gradcheck", "Check every gradient by central differences in f64; exit 4 if one fails");
   auto arguments = std::make_shared<GradcheckArguments>();
-  command->add_option("--seed", arguments->options.seed, "Seed of the values")
-      ->type_name("N")
-      ->capture_default_str();
+  AddSeed(*command, arguments->options.seed, "Seed of the values");
   command->add_option("--values", arguments->options.values_per_tensor, "Values checked per tensor")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
       ->type_name("N")

@@ -24,7 +24,12 @@ int TerminalColumns() {
 void PrintTable(const Table& table) { PrintBytes(TableAsText(table, {AnsiOnStdout(), 0})); }
 
 void PrintBytes(const std::string& bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size()) {
+  std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+  if (std::ferror(stdout) != 0) FlushStdout();
+}
+
+void FlushStdout() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw Error(ErrorKind::kResource, "standard output could not be written");
   }
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -22,10 +23,13 @@ void PrintTable(const Table& table);
 // Writes bytes to stdout as they are.
 void PrintBytes(const std::string& bytes);
 
-// A line on stderr.
+// Returns when all that was printed has been taken; kResource when some of it was lost.
+void FlushStdout();
+
+// A line on stderr; nothing can be said where that fails.
 template <typename... Args>
 void Say(fmt::format_string<Args...> format, Args&&... args) {
-  fmt::print(stderr, "{}\n", fmt::format(format, std::forward<Args>(args)...));
+  std::fputs((fmt::format(format, std::forward<Args>(args)...) + "\n").c_str(), stderr);
 }
 
 }  // namespace headlight::app

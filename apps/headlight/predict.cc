@@ -1,14 +1,18 @@
 // headlight predict: labels for a text, a file's lines, or the lines of stdin.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
+#include <system_error>
 
 #include "apps/headlight/command.h"
 #include "apps/headlight/output.h"
 #include "apps/headlight/train_flags.h"
+#include "headlight/base/error.h"
 #include "headlight/io/file.h"
 #include "headlight/report/width.h"
 #include "headlight/text/unicode.h"
@@ -20,8 +24,8 @@ namespace {
 
 struct PredictArguments {
   std::string run;
-  std::string text;
-  std::string file;
+  std::optional<std::string> text;
+  std::optional<std::string> file;
   PrecisionFlag precision;
   bool json = false;
 };
@@ -52,11 +56,11 @@ void PrintPredictions(const LoadedClassifier& loaded, const std::vector<std::str
     if (json) {
       PrintBytes(ToJson(texts[i], predictions[i], loaded.encoder.labels()).dump() + "\n");
     } else {
-      PrintBytes(fmt::format("{}\t{:.4f}\t{}\n", predictions[i].label, predictions[i].probability,
-                             Printable(texts[i])));
+      PrintBytes(fmt::format("{}\t{:.4f}\t{}\n", Printable(predictions[i].label),
+                             predictions[i].probability, Printable(texts[i])));
     }
   }
-  std::fflush(stdout);
+  FlushStdout();
 }
 
 void PredictLines(const LoadedClassifier& loaded, std::istream& lines, bool json) {
@@ -69,16 +73,21 @@ void PredictLines(const LoadedClassifier& loaded, std::istream& lines, bool json
       texts.clear();
     }
   }
+  const int failure = lines.bad() ? errno : 0;
   if (!texts.empty()) PrintPredictions(loaded, texts, json);
+  if (failure != 0) {
+    throw Error(ErrorKind::kInput, "read standard input: {}",
+                std::generic_category().message(failure));
+  }
 }
 
 void RunPredict(const PredictArguments& arguments) {
   const LoadedClassifier loaded =
       LoadClassifier(arguments.run, CheckpointChoice::kBest, arguments.precision.Given());
-  if (!arguments.text.empty()) {
-    PrintPredictions(loaded, {arguments.text}, arguments.json);
-  } else if (!arguments.file.empty()) {
-    std::istringstream lines(ReadFile(arguments.file));
+  if (arguments.text) {
+    PrintPredictions(loaded, {*arguments.text}, arguments.json);
+  } else if (arguments.file) {
+    std::istringstream lines(ReadFile(*arguments.file));
     PredictLines(loaded, lines, arguments.json);
   } else {
     std::ios::sync_with_stdio(false);  // so that in_avail sees what is buffered

@@ -13,7 +13,6 @@ bool IsOneOf(const ConfigField& field, const std::set<std::string>& names) {
 
 std::string TypeName(const ConfigField& field) {
   if (field.type == FieldType::kChoice) return fmt::format("{}", fmt::join(field.choices, "|"));
-  if (field.type == FieldType::kBoolean) return "yes|no";
   return field.value_name.empty() ? "N" : field.value_name;
 }
 
@@ -74,6 +73,17 @@ std::string TrainFlags::Given(std::string_view name, std::string_view absent) co
     if (flag.field->name == name && !flag.values->empty()) return flag.values->front();
   }
   return std::string(absent);
+}
+
+void AddSeed(CLI::App& command, uint64_t& seed, const std::string& help) {
+  const auto set = [&seed](const std::string& text) {
+    TrainConfig config;
+    FindField("seed").set(config, {&text, 1});
+    seed = static_cast<uint64_t>(config.training.seed);
+  };
+  command.add_option_function<std::string>("--seed", set, help)
+      ->type_name("N")
+      ->default_str(fmt::format("{}", seed));
 }
 
 void PrecisionFlag::AddTo(CLI::App& command) {

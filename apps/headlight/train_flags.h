@@ -19,6 +19,10 @@ bool EveryField(const ConfigField& field);
 bool ReaderField(const ConfigField& field);     // how text files are read
 bool TokenizerField(const ConfigField& field);  // and how their text is cut
 
+// --seed of a command without the choices of training, under the rule of train's --seed. `seed`
+// holds the default and must live as long as the command.
+void AddSeed(CLI::App& command, uint64_t& seed, const std::string& help);
+
 // --precision of a command that runs a trained model.
 class PrecisionFlag {
  public:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "headlight/base/error.h"
@@ -15,6 +16,12 @@ namespace headlight {
 namespace {
 
 constexpr size_t kReadBlock = size_t{64} << 10;
+// ARCHIVE_ERRNO_FILE_FORMAT, which libarchive's header does not give away.
+#ifdef EFTYPE
+constexpr int kUnknownFormat = EFTYPE;
+#else
+constexpr int kUnknownFormat = EILSEQ;
+#endif
 
 // "./a//b/" -> "a/b". Throws when the path could mean a place outside of the archive.
 std::string CleanPath(std::string_view path, const std::string& archive_name) {
@@ -76,6 +83,13 @@ struct ArchiveReader::State {
   State& operator=(const State&) = delete;
 
   [[noreturn]] void Fail(ErrorKind kind, const char* what) const {
+    if (archive_errno(handle) == kUnknownFormat && archive_format(handle) == 0) {
+      throw Error(
+          ErrorKind::kInput,
+          "archive: {}: neither a tar nor a zip, which alone are read (.tar.gz, .zip); unpack "
+          "a single compressed file first (gunzip)",
+          name);
+    }
     const char* detail = archive_error_string(handle);
     throw Error(kind, "archive: {}{}{}: {}: {}", name, member.empty() ? "" : ":", member, what,
                 detail == nullptr ? "unknown cause" : detail);
@@ -120,7 +134,7 @@ bool ArchiveReader::Next(std::string* member) {
     if (result == ARCHIVE_EOF) return false;
     // ARCHIVE_WARN: something about the member is odd, a name that is not UTF-8 say.
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
-      state_->Fail(ErrorKind::kInput, "broken, or neither tar nor zip");
+      state_->Fail(ErrorKind::kInput, "broken");
     }
     if (++state_->members > state_->limits.max_members) {
       throw Error(ErrorKind::kInput, "archive: {}: more than {} members", state_->name,

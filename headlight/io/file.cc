@@ -16,10 +16,19 @@
 namespace headlight {
 namespace {
 
-[[noreturn]] void ThrowSystem(const char* operation, const std::string& path, int code) {
+[[noreturn]] void ThrowSystem(ErrorKind kind, const char* operation, const std::string& path,
+                              int code) {
+  throw Error(kind, "{} {}: {}", operation, path, std::generic_category().message(code));
+}
+
+// Of what needs a file that exists.
+[[noreturn]] void ThrowRead(const std::string& path, int code, const char* operation = "read") {
   const bool input = code == ENOENT || code == ENOTDIR || code == EISDIR;
-  throw Error(input ? ErrorKind::kInput : ErrorKind::kResource, "{} {}: {}", operation, path,
-              std::generic_category().message(code));
+  ThrowSystem(input ? ErrorKind::kInput : ErrorKind::kResource, operation, path, code);
+}
+
+[[noreturn]] void ThrowWrite(const char* operation, const std::string& path, int code) {
+  ThrowSystem(ErrorKind::kResource, operation, path, code);
 }
 
 class Descriptor {
@@ -84,7 +93,7 @@ void SyncFolder(const std::string& folder, const std::string& path) {
   // A folder that may be written but not read cannot be opened; the rename stands all the same.
   if (descriptor.get() < 0) return;
   if (fsync(descriptor.get()) != 0 && errno != EINVAL && errno != EROFS) {
-    ThrowSystem("write", path, errno);
+    ThrowWrite("write", path, errno);
   }
 }
 
@@ -92,13 +101,13 @@ void SyncFolder(const std::string& folder, const std::string& path) {
 bool WriteToSpecialFile(const std::string& path, std::span<const std::string_view> parts) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return false;
-  if (S_ISDIR(status.st_mode)) ThrowSystem("write", path, EISDIR);
+  if (S_ISDIR(status.st_mode)) ThrowWrite("write", path, EISDIR);
   Descriptor descriptor(OpenRetrying(path.c_str(), O_WRONLY));
-  if (descriptor.get() < 0) ThrowSystem("write", path, errno);
+  if (descriptor.get() < 0) ThrowWrite("write", path, errno);
   if (const int code = WriteParts(descriptor.get(), parts); code != 0) {
-    ThrowSystem("write", path, code);
+    ThrowWrite("write", path, code);
   }
-  if (descriptor.Close() != 0) ThrowSystem("write", path, errno);
+  if (descriptor.Close() != 0) ThrowWrite("write", path, errno);
   return true;
 }
 
@@ -111,22 +120,22 @@ bool WriteNameless(const std::string& path, const std::string& temporary,
   const std::string link_path = fmt::format("/proc/self/fd/{}", descriptor.get());
   if (access(link_path.c_str(), F_OK) != 0) return false;
   if (const int code = WriteParts(descriptor.get(), parts); code != 0) {
-    ThrowSystem("write", path, code);
+    ThrowWrite("write", path, code);
   }
-  if (fsync(descriptor.get()) != 0) ThrowSystem("write", path, errno);
+  if (fsync(descriptor.get()) != 0) ThrowWrite("write", path, errno);
   return linkat(AT_FDCWD, link_path.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
 void WriteNamed(const std::string& path, const std::string& temporary,
                 std::span<const std::string_view> parts) {
   Descriptor descriptor(OpenRetrying(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
-  if (descriptor.get() < 0) ThrowSystem("write", path, errno);
+  if (descriptor.get() < 0) ThrowWrite("write", path, errno);
   int code = WriteParts(descriptor.get(), parts);
   if (code == 0 && fsync(descriptor.get()) != 0) code = errno;
   if (descriptor.Close() != 0 && code == 0) code = errno;
   if (code != 0) {
     unlink(temporary.c_str());
-    ThrowSystem("write", path, code);
+    ThrowWrite("write", path, code);
   }
 }
 
@@ -134,10 +143,10 @@ void WriteNamed(const std::string& path, const std::string& temporary,
 
 std::string ReadFile(const std::string& path, int64_t max_bytes) {
   const Descriptor descriptor(OpenRetrying(path.c_str(), O_RDONLY));
-  if (descriptor.get() < 0) ThrowSystem("read", path, errno);
+  if (descriptor.get() < 0) ThrowRead(path, errno);
   struct stat status {};
-  if (fstat(descriptor.get(), &status) != 0) ThrowSystem("read", path, errno);
-  if (S_ISDIR(status.st_mode)) ThrowSystem("read", path, EISDIR);
+  if (fstat(descriptor.get(), &status) != 0) ThrowRead(path, errno);
+  if (S_ISDIR(status.st_mode)) ThrowRead(path, EISDIR);
   const int64_t known = S_ISREG(status.st_mode) ? status.st_size : 0;
   std::string bytes;
   size_t filled = 0;
@@ -153,7 +162,7 @@ std::string ReadFile(const std::string& path, int64_t max_bytes) {
     }
     const ssize_t count = read(descriptor.get(), bytes.data() + filled, bytes.size() - filled);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) ThrowSystem("read", path, errno);
+    if (count < 0) ThrowRead(path, errno);
     if (count == 0) break;
     filled += static_cast<size_t>(count);
   }
@@ -163,9 +172,9 @@ std::string ReadFile(const std::string& path, int64_t max_bytes) {
 
 FileReader::FileReader(const std::string& path, int64_t max_bytes) : path_(path) {
   Descriptor descriptor(OpenRetrying(path.c_str(), O_RDONLY | O_NONBLOCK));
-  if (descriptor.get() < 0) ThrowSystem("read", path, errno);
+  if (descriptor.get() < 0) ThrowRead(path, errno);
   struct stat status {};
-  if (fstat(descriptor.get(), &status) != 0) ThrowSystem("read", path, errno);
+  if (fstat(descriptor.get(), &status) != 0) ThrowRead(path, errno);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorKind::kInput, "read {}: it must be a regular file", path);
   }
@@ -186,7 +195,7 @@ void FileReader::Read(char* target, int64_t count) {
     const size_t wanted = std::min(static_cast<size_t>(count), size_t{1} << 30);
     const ssize_t got = read(descriptor_, target, wanted);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) ThrowSystem("read", path_, errno);
+    if (got < 0) ThrowRead(path_, errno);
     if (got == 0) throw Error(ErrorKind::kInput, "read {}: the file ended early", path_);
     target += got;
     count -= got;
@@ -194,32 +203,46 @@ void FileReader::Read(char* target, int64_t count) {
 }
 
 void WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  WriteFileAtomically(path, std::span<const std::string_view>(&bytes, 1));
+  StagedFile(path, bytes).Commit();
 }
 
 void WriteFileAtomically(const std::string& path, std::span<const std::string_view> parts) {
+  StagedFile(path, parts).Commit();
+}
+
+StagedFile::StagedFile(const std::string& path, std::string_view bytes)
+    : StagedFile(path, std::span<const std::string_view>(&bytes, 1)) {}
+
+StagedFile::StagedFile(const std::string& path, std::span<const std::string_view> parts)
+    : path_(path) {
   if (path.empty() || path.back() == '/') {
     throw Error(ErrorKind::kUsage, "write: a path must name a file, found \"{}\"", path);
   }
   if (WriteToSpecialFile(path, parts)) return;
   const std::string temporary = TemporaryName(path);
   if (!WriteNameless(path, temporary, parts)) WriteNamed(path, temporary, parts);
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    const int code = errno;
-    unlink(temporary.c_str());
-    ThrowSystem("write", path, code);
-  }
-  SyncFolder(FolderOf(path), path);
+  temporary_ = temporary;
+}
+
+StagedFile::~StagedFile() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void StagedFile::Commit() {
+  if (temporary_.empty()) return;
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) ThrowWrite("write", path_, errno);
+  temporary_.clear();
+  SyncFolder(FolderOf(path_), path_);
 }
 
 AppendWriter::AppendWriter(const std::string& path) : path_(path) {
   descriptor_ = OpenRetrying(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
-  if (descriptor_ < 0) ThrowSystem("append to", path, errno);
+  if (descriptor_ < 0) ThrowWrite("append to", path, errno);
   struct stat status {};
   if (fstat(descriptor_, &status) != 0) {
     const int code = errno;
     Close();
-    ThrowSystem("append to", path, code);
+    ThrowWrite("append to", path, code);
   }
   bytes_ = status.st_size;
 }
@@ -247,7 +270,7 @@ void AppendWriter::Append(std::string_view bytes) {
   if (code != 0) {
     // The disk is full: take back the part of the record that did fit.
     if (written > 0 && ftruncate(descriptor_, bytes_) != 0) bytes_ += written;
-    ThrowSystem("append to", path_, code);
+    ThrowWrite("append to", path_, code);
   }
   bytes_ += written;
 }
@@ -263,7 +286,7 @@ void AppendWriter::AppendLine(std::string_view line) {
 
 void AppendWriter::Sync() {
   if (is_open() && fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) {
-    ThrowSystem("append to", path_, errno);
+    ThrowWrite("append to", path_, errno);
   }
 }
 
@@ -273,15 +296,15 @@ void AppendWriter::Close() {
 
 void CutFile(const std::string& path, int64_t bytes) {
   const Descriptor descriptor(OpenRetrying(path.c_str(), O_WRONLY));
-  if (descriptor.get() < 0) ThrowSystem("cut", path, errno);
+  if (descriptor.get() < 0) ThrowRead(path, errno, "cut");
   struct stat status {};
-  if (fstat(descriptor.get(), &status) != 0) ThrowSystem("cut", path, errno);
+  if (fstat(descriptor.get(), &status) != 0) ThrowWrite("cut", path, errno);
   if (bytes < 0 || status.st_size < bytes) {
     throw Error(ErrorKind::kInput, "cut {}: it must have {} bytes at least, found {}", path, bytes,
                 int64_t{status.st_size});
   }
   if (ftruncate(descriptor.get(), bytes) != 0 || fsync(descriptor.get()) != 0) {
-    ThrowSystem("cut", path, errno);
+    ThrowWrite("cut", path, errno);
   }
 }
 
@@ -295,14 +318,14 @@ struct LineEnd {
 // The first `limit` complete lines, in constant memory.
 LineEnd FindLineEnd(const std::string& path, int64_t limit) {
   const Descriptor descriptor(OpenRetrying(path.c_str(), O_RDONLY));
-  if (descriptor.get() < 0) ThrowSystem("read", path, errno);
+  if (descriptor.get() < 0) ThrowRead(path, errno);
   LineEnd end;
   int64_t position = 0;
   std::array<char, 65536> chunk;
   while (end.lines < limit) {
     const ssize_t count = read(descriptor.get(), chunk.data(), chunk.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) ThrowSystem("read", path, errno);
+    if (count < 0) ThrowRead(path, errno);
     if (count == 0) break;
     for (ssize_t i = 0; i < count && end.lines < limit; ++i) {
       if (chunk[static_cast<size_t>(i)] != '\n') continue;

@@ -1,7 +1,8 @@
 // Files that appear whole or not at all, and line files that survive a crash.
 //
-// A missing file, or a folder in place of a file, is an Error of kind kInput. Every other failure
-// of the system (full disk, no permission) is kResource. The message names the path and the cause.
+// A file to read that is missing, or a folder in its place, is an Error of kind kInput. Every other
+// failure of the system (no folder to write to, full disk, no permission) is kResource. The message
+// names the path and the cause.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +37,28 @@ class FileReader {
   int64_t bytes_ = 0;
 };
 
-// Writes `path` so that a reader (or a crash) sees the old file or the new one, never a part: a
-// temporary file in the same folder, write, fsync, rename, fsync of the folder. On failure the old
-// file stands and no temporary file is left. The folder must exist.
+// A file that is on the disk under a temporary name in its folder: several that belong together are
+// all staged before the first is committed. Destroyed before that, it leaves nothing. The folder
+// must exist. What stands at `path` and is no regular file (a pipe, a device) is written at once.
+class StagedFile {
+ public:
+  // Write, fsync. The file is the concatenation of `parts`.
+  StagedFile(const std::string& path, std::string_view bytes);
+  StagedFile(const std::string& path, std::span<const std::string_view> parts);
+  ~StagedFile();
+  StagedFile(const StagedFile&) = delete;
+  StagedFile& operator=(const StagedFile&) = delete;
+
+  // Rename to `path`, fsync of the folder.
+  void Commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;  // empty: there is none (any more)
+};
+
+// Writes `path` so that a reader (or a crash) sees the old file or the new one, never a part, by
+// way of a StagedFile. On failure the old file stands and no temporary file is left.
 void WriteFileAtomically(const std::string& path, std::string_view bytes);
 // The same for bytes that lie in several places: the file is their concatenation.
 void WriteFileAtomically(const std::string& path, std::span<const std::string_view> parts);

@@ -78,6 +78,19 @@ TEST_F(File, WritesAndReplaces) {
   EXPECT_EQ(FilesInFolder(), 1u);
 }
 
+TEST_F(File, StagedFilesAppearWhenCommitted) {
+  WriteFileAtomically(Path("x"), "old");
+  {
+    StagedFile x(Path("x"), "new");
+    StagedFile y(Path("y"), "other");
+    EXPECT_EQ(ReadFile(Path("x")), "old");
+    EXPECT_FALSE(fs::exists(Path("y")));
+    x.Commit();
+  }
+  EXPECT_EQ(ReadFile(Path("x")), "new");
+  EXPECT_EQ(FilesInFolder(), 1u);
+}
+
 TEST_F(File, ReadRefuses) {
   const auto missing = ErrorOf([&] { ReadFile(Path("none")); });
   EXPECT_EQ(missing.first, ErrorKind::kInput);
@@ -107,8 +120,12 @@ TEST_F(File, FullDiskLeavesTheOldFileAndNothingElse) {
 }
 
 TEST_F(File, WriteRefuses) {
-  EXPECT_EQ(ErrorOf([&] { WriteFileAtomically(Path("none/x"), "x"); }).first, ErrorKind::kInput);
-  EXPECT_EQ(ErrorOf([&] { WriteFileAtomically(folder_.string(), "x"); }).first, ErrorKind::kInput);
+  const auto no_folder = ErrorOf([&] { WriteFileAtomically(Path("none/x"), "x"); });
+  EXPECT_EQ(no_folder.first, ErrorKind::kResource);
+  EXPECT_THAT(no_folder.second, HasSubstr("none/x: No such file or directory"));
+  const auto folder = ErrorOf([&] { WriteFileAtomically(folder_.string(), "x"); });
+  EXPECT_EQ(folder.first, ErrorKind::kResource);
+  EXPECT_THAT(folder.second, HasSubstr("Is a directory"));
   EXPECT_EQ(ErrorOf([] { WriteFileAtomically("", "x"); }).first, ErrorKind::kUsage);
   EXPECT_EQ(FilesInFolder(), 0u);
   if (geteuid() == 0) return;  // root may write everywhere

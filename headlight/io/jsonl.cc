@@ -11,7 +11,8 @@ namespace {
 // nesting and does not recurse, so depth is harmless.
 class RecordHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit RecordHandler(JsonlRecord* record) : record_(record) {}
+  RecordHandler(JsonlRecord* record, size_t line_bytes)
+      : record_(record), line_bytes_(line_bytes) {}
 
   const std::string& error() const { return error_; }
 
@@ -44,8 +45,10 @@ class RecordHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(size_t position, const std::string&,
-                   const nlohmann::detail::exception& error) override {
-    error_ = fmt::format("column {}: {}", position, error.what());
+                   const nlohmann::detail::exception&) override {
+    error_ = fmt::format(
+        "column {}: {}", position,
+        position > line_bytes_ ? "the line ends before its object does" : "this is not JSON");
     return false;
   }
 
@@ -61,6 +64,7 @@ class RecordHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   JsonlRecord* record_;
+  size_t line_bytes_;
   std::string key_;
   std::string error_;
   int64_t depth_ = 0;
@@ -89,7 +93,7 @@ bool JsonlReader::Next(JsonlRecord* record) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     record->fields.clear();
     record->line = line_;
-    RecordHandler handler(record);
+    RecordHandler handler(record, line.size());
     if (!nlohmann::json::sax_parse(line.begin(), line.end(), &handler)) {
       throw Error(ErrorKind::kInput, "jsonl: {}:{}: {}", name_, line_, handler.error());
     }

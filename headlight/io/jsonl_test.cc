@@ -56,6 +56,9 @@ TEST(JsonlTest, LinesAreCountedAndEmptyOnesSkipped) {
 
 TEST(JsonlTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(MessageOf("{\"a\":1}\n{\"a\":\n"), HasSubstr("f.jsonl:2: column"));
+  EXPECT_EQ(MessageOf("{\"a\":1}\n{\"a\":\"b\""),
+            "jsonl: f.jsonl:2: column 9: the line ends before its object does");
+  EXPECT_EQ(MessageOf("{\"a\":1 \"b\"}\n"), "jsonl: f.jsonl:1: column 10: this is not JSON");
   EXPECT_THAT(MessageOf("{\"a\":1} x\n"), HasSubstr("f.jsonl:1:"));
   EXPECT_THAT(MessageOf("{\"a\":\"\xFF\"}\n"), HasSubstr("f.jsonl:1:"));
   EXPECT_THAT(MessageOf("{\"a\":\"\\ud800\"}\n"), HasSubstr("f.jsonl:1:"));

@@ -9,6 +9,7 @@ namespace headlight {
 
 // Weights with so many significant digits, or all of them for 0. weights[layer][head] is a flat
 // array of n * n, as in the struct.
-std::string AttentionJson(const AttentionPicture& picture, int digits);
+std::string AttentionJson(const AttentionPicture& picture, int digits,
+                          const HeadChoice& choice = {});
 
 }  // namespace headlight

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "headlight/base/error.h"
 #include "headlight/report/attention_json.h"
 #include "headlight/report/escape.h"
@@ -41,7 +43,7 @@ void CheckAttentionPlace(const AttentionPicture& picture, int64_t layer, int64_t
   }
 }
 
-std::string AttentionAsCsv(const AttentionPicture& picture) {
+std::string AttentionAsCsv(const AttentionPicture& picture, const HeadChoice& choice) {
   CheckAttentionPicture(picture);
   std::string text = "layer,head,query,key,query_token,key_token,weight\r\n";
   const size_t n = picture.tokens.size();
@@ -49,6 +51,7 @@ std::string AttentionAsCsv(const AttentionPicture& picture) {
   for (const std::string& token : picture.tokens) fields.push_back(CsvField(token));
   for (int64_t layer = 0; layer < picture.layers; ++layer) {
     for (int64_t head = 0; head < picture.heads; ++head) {
+      if (!choice.Takes(layer, head)) continue;
       const std::vector<float>& weights = picture.At(layer, head);
       for (size_t i = 0; i < n * n; ++i) {
         text += fmt::format("{},{},{},{},{},{},{}\r\n", layer, head, i / n, i % n, fields[i / n],
@@ -59,8 +62,8 @@ std::string AttentionAsCsv(const AttentionPicture& picture) {
   return text;
 }
 
-std::string AttentionAsJson(const AttentionPicture& picture) {
-  return AttentionJson(picture, /*digits=*/0);
+std::string AttentionAsJson(const AttentionPicture& picture, const HeadChoice& choice) {
+  return AttentionJson(picture, /*digits=*/0, choice);
 }
 
 namespace {
@@ -88,21 +91,26 @@ std::string FiguresJson(const HeadFigures& figures) {
 
 }  // namespace
 
-std::string AttentionJson(const AttentionPicture& picture, int digits) {
+std::string AttentionJson(const AttentionPicture& picture, int digits, const HeadChoice& choice) {
   CheckAttentionPicture(picture);
   const auto weight = [digits](float value) -> std::string {
     if (!(value - value == 0)) return "null";  // JSON has no nan or inf
     return digits > 0 ? fmt::format("{:.{}g}", value, digits) : fmt::format("{}", value);
   };
   const auto head = [&](const std::vector<float>& weights) { return JsonArray(weights, weight); };
-  const auto layer = [&](const auto& heads) { return JsonArray(heads, head); };
+  const auto layer = [&](const auto& heads) { return JsonArray(choice.Heads(heads), head); };
+  const auto figures = [&](const auto& heads) {
+    return JsonArray(choice.Heads(heads), FiguresJson);
+  };
   return fmt::format(
       "{{\"format_version\":1,\"run\":{},\"text\":{},\n\"tokens\":{},\n\"layers\":{},\"heads\":{},"
-      "\n\"prediction\":{},\n\"figures\":{},\n\"weights\":{}}}\n",
+      "\"first_layer\":{},\"first_head\":{},\n\"prediction\":{},\n\"figures\":{},\n\"weights\":{}}}"
+      "\n",
       JsonString(picture.run), JsonString(picture.text), JsonArray(picture.tokens, JsonString),
-      picture.layers, picture.heads, JsonArray(picture.prediction, NamedValue),
-      JsonArray(picture.figures, [](const auto& heads) { return JsonArray(heads, FiguresJson); }),
-      JsonArray(picture.weights, layer));
+      choice.layer < 0 ? picture.layers : 1, choice.head < 0 ? picture.heads : 1,
+      std::max(choice.layer, int64_t{0}), std::max(choice.head, int64_t{0}),
+      JsonArray(picture.prediction, NamedValue), JsonArray(choice.Layers(picture.figures), figures),
+      JsonArray(choice.Layers(picture.weights), layer));
 }
 
 }  // namespace headlight

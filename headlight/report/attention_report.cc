@@ -65,13 +65,15 @@ AttentionPicture MakeAttentionPicture(const TextClassifier& model, const TextEnc
   return picture;
 }
 
-std::string AttentionAsNpy(const AttentionPicture& picture) {
+std::string AttentionAsNpy(const AttentionPicture& picture, const HeadChoice& choice) {
   const auto tokens = static_cast<int64_t>(picture.tokens.size());
-  Tensor array = Tensor::Zeros({picture.layers, picture.heads, tokens, tokens}, DType::kF32,
-                               MemoryTag::kOther);
+  Tensor array = Tensor::Zeros(
+      {choice.layer < 0 ? picture.layers : 1, choice.head < 0 ? picture.heads : 1, tokens, tokens},
+      DType::kF32, MemoryTag::kOther);
   float* target = array.data<float>();
-  for (const auto& layer : picture.weights) {
-    for (const auto& head : layer) target = std::copy(head.begin(), head.end(), target);
+  for (const auto& layer : choice.Layers(picture.weights)) {
+    for (const auto& head : choice.Heads(layer))
+      target = std::copy(head.begin(), head.end(), target);
   }
   return SerializeNpy(array);
 }

@@ -13,7 +13,7 @@ namespace headlight {
 AttentionPicture MakeAttentionPicture(const TextClassifier& model, const TextEncoder& encoder,
                                       const std::string& text, const std::string& run);
 
-// Attention as a NumPy array: [layers, heads, tokens, tokens], f32.
-std::string AttentionAsNpy(const AttentionPicture& picture);
+// The chosen heads' attention as a NumPy array: [layers, heads, tokens, tokens], f32.
+std::string AttentionAsNpy(const AttentionPicture& picture, const HeadChoice& choice = {});
 
 }  // namespace headlight

@@ -132,5 +132,26 @@ TEST(AttentionFiles, CsvAndJsonHaveAllDigits) {
   EXPECT_EQ(data["weights"][0][1][2].get<float>(), 0.33333334f);
 }
 
+TEST(AttentionFiles, ChosenHeadsKeepTheirNumbers) {
+  AttentionPicture picture = MakePicture({"a", "b"}, 3, 2);
+  picture.weights[2][1] = {0.25f, 0.75f, 0.5f, 0.5f};
+  const HeadChoice one{2, 1};
+  const std::string csv = AttentionAsCsv(picture, one);
+  EXPECT_EQ(Count(csv, "\r\n"), 1u + 4u);
+  EXPECT_THAT(csv, HasSubstr("2,1,0,1,a,b,0.75\r\n"));
+  EXPECT_EQ(Count(AttentionAsCsv(picture, {-1, 1}), "\r\n"), 1u + 3u * 4u);
+  const nlohmann::json data = nlohmann::json::parse(AttentionAsJson(picture, one));
+  EXPECT_EQ(data["weights"].dump(), "[[[0.25,0.75,0.5,0.5]]]");
+  EXPECT_EQ(data["figures"].size(), picture.figures.empty() ? 0u : 1u);
+  EXPECT_EQ(data["layers"], 1);
+  EXPECT_EQ(data["heads"], 1);
+  EXPECT_EQ(data["first_layer"], 2);
+  EXPECT_EQ(data["first_head"], 1);
+  const nlohmann::json row = nlohmann::json::parse(AttentionAsJson(picture, {0, -1}));
+  EXPECT_EQ(row["heads"], 2);
+  EXPECT_EQ(row["weights"][0].size(), 2u);
+  EXPECT_EQ(row["first_head"], 0);
+}
+
 }  // namespace
 }  // namespace headlight

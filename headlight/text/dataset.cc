@@ -1,5 +1,7 @@
 #include "headlight/text/dataset.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>
@@ -34,9 +36,18 @@ std::vector<std::string> Dataset::Labels() const {
 }
 
 int64_t DropUnusable(Dataset* dataset) {
-  return static_cast<int64_t>(std::erase_if(dataset->examples, [](const Example& example) {
-    return example.label.empty() || IsBlank(example.text);
-  }));
+  const auto dropped =
+      static_cast<int64_t>(std::erase_if(dataset->examples, [](const Example& example) {
+        return example.label.empty() || IsBlank(example.text);
+      }));
+  dataset->dropped += dropped;
+  return dropped;
+}
+
+std::string DroppedNote(const Dataset& dataset) {
+  if (dataset.dropped == 0) return "";
+  return fmt::format("; {} more rows are skipped, for their text or label is empty",
+                     dataset.dropped);
 }
 
 }  // namespace headlight

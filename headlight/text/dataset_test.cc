@@ -30,6 +30,9 @@ TEST(DatasetTest, DropUnusable) {
   ASSERT_EQ(dataset.examples.size(), 2u);
   EXPECT_EQ(dataset.examples[1].label, "b");
   EXPECT_EQ(DropUnusable(&dataset), 0);
+  EXPECT_EQ(dataset.dropped, 2);
+  EXPECT_EQ(DroppedNote(dataset), "; 2 more rows are skipped, for their text or label is empty");
+  EXPECT_EQ(DroppedNote(WithLabels({"a"})), "");
 }
 
 }  // namespace

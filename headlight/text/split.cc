@@ -10,7 +10,6 @@
 #include "headlight/base/error.h"
 #include "headlight/base/random.h"
 #include "headlight/io/csv.h"
-#include "headlight/io/file.h"
 #include "headlight/text/unicode.h"
 
 namespace headlight {
@@ -100,13 +99,15 @@ TrainValid StratifiedSplit(const Dataset& dataset, const SplitOptions& options) 
   TrainValid parts;
   parts.train.format = dataset.format;
   parts.valid.format = dataset.format;
+  parts.train.dropped = dataset.dropped;
   for (size_t row = 0; row < valid.size(); ++row) {
     (valid[row] ? parts.valid : parts.train).examples.push_back(dataset.examples[row]);
   }
   if (parts.train.examples.empty() || parts.valid.examples.empty()) {
     throw Error(ErrorKind::kInput,
-                "split: {} rows leave the {} part empty (no label has two different texts)",
-                valid.size(), parts.train.examples.empty() ? "training" : "validation");
+                "split: {} rows leave the {} part empty (no label has two different texts){}",
+                valid.size(), parts.train.examples.empty() ? "training" : "validation",
+                DroppedNote(dataset));
   }
   return parts;
 }
@@ -129,10 +130,6 @@ std::string FormatDataset(const Dataset& dataset, DataFormat format) {
     out.push_back('\n');
   }
   return out;
-}
-
-void WriteDataset(const Dataset& dataset, DataFormat format, const std::string& path) {
-  WriteFileAtomically(path, FormatDataset(dataset, format));
 }
 
 }  // namespace headlight

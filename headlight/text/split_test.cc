@@ -9,6 +9,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/base/random.h"
+#include "headlight/io/file.h"
 #include "headlight/text/unicode.h"
 
 namespace headlight {
@@ -114,7 +115,7 @@ TEST(SplitTest, WrittenDatasetsReadBack) {
       EXPECT_EQ(read.examples[i].label, dataset.examples[i].label);
     }
     const std::string path = testing::TempDir() + "headlight_split_test";
-    WriteDataset(dataset, format, path);
+    WriteFileAtomically(path, FormatDataset(dataset, format));
     EXPECT_EQ(ReadDataset({path}, {}).examples.size(), 5u);
     std::remove(path.c_str());
   }

@@ -151,8 +151,8 @@ TextEncoder TextEncoder::Build(const Dataset& train, const TextEncoderOptions& o
   std::vector<std::string> labels = train.Labels();
   if (labels.size() < 2) {
     throw Error(ErrorKind::kInput,
-                "text encoder: the training data must have at least two labels, found {}{}",
-                labels.size(), labels.empty() ? "" : " ('" + labels[0] + "')");
+                "text encoder: the training data must have at least two labels, found {}{}{}",
+                labels.size(), labels.empty() ? "" : " ('" + labels[0] + "')", DroppedNote(train));
   }
   for (const std::string& label : labels) {
     if (!IsValidUtf8(label)) {

@@ -3,6 +3,7 @@
 
 Usage: bad_input_test.py PROGRAM [unittest arguments]
 """
+import gzip
 import json
 import os
 import re
@@ -133,9 +134,28 @@ class Usage(Case):
     def test_show_head_out_of_range(self):
         self.expect(USAGE, r"head.*9", "show", self.run_directory, "good word", "--head", "9")
 
+    def test_show_into_a_file_of_no_known_kind(self):
+        for name in ("a.gif", "a"):
+            self.expect(USAGE, r"--out: .*ending must be one of .*png.*found '.*" + name, "show", self.run_directory,
+                        "good", "--out", self.folder / name)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_show_of_a_run_without_layers(self):
+        run_directory = self.folder / "plain"
+        result = run("train", "--data", self.data, "--out", run_directory, *SMALL, "--layers", "0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for kind in ("terminal", "png", "html", "csv"):
+            self.expect(USAGE, r"show: the run has no layers .*--layers 0", "show", run_directory, "good", "--format",
+                        kind)
+
     def test_bench_shapes_that_are_none(self):
         for shape, pattern in (("b1 nX d64", r'shape "b1 nX d64".*"nX" must be n<N>'),
                                ("n5 d8 casual", r'"casual" is none of its words.*causal'),
+                               ("n5 d8 by=fused", r'"by=fused" must be by=naive\|per-head .*: naive or per-head$'),
+                               ("n5 d8 causal=foo", r'"causal=foo" .*: end or start$'),
+                               ("n5 d8 window=3", r'"window=3" .*: two whole numbers from 0 to 1048576$'),
+                               ("n5 d8 dropout=1", r'"dropout=1" .*: a number above 0 and below 1$'),
+                               ("n5 d8 keys=0", r'"keys=0" .*: a whole number from 1 to 1048576$'),
                                ("d64", r"n<N>.*missing"), ("h8 kv3 n5 d8", r"kv must divide h"),
                                ("b100000 h100 n100000 d64", r"GiB.*make b or n smaller")):
             self.expect(USAGE, pattern, "bench", "--shape", shape)
@@ -145,6 +165,50 @@ class Usage(Case):
         self.expect(USAGE, r"--threads.*two", "bench", "--shape", "n5 d8", "--threads", "1,two")
         self.expect(USAGE, r"--repeats", "bench", "--shape", "n5 d8", "--repeats", "0")
         self.expect(USAGE, r"--seconds", "bench", "--shape", "n5 d8", "--seconds=-1")
+        self.expect(USAGE, r"--seconds: must be .*0 to 3600, found nan", "bench", "--shape", "n5 d8", "--seconds", "nan")
+
+    def split(self, code, pattern, data, train, valid):
+        before = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+        self.expect(code, pattern, "data", "split", data, "--train-out", train, "--valid-out", valid)
+        self.assertEqual({path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}, before)
+
+    def test_split_into_one_file(self):
+        (self.folder / "below").mkdir()
+        for valid in ("t.csv", "./t.csv", "below/../t.csv"):
+            self.split(USAGE, r"--valid-out.*another file", self.data, self.folder / "t.csv",
+                       f"{self.folder}/{valid}")
+        result = subprocess.run([program.program, "data", "split", self.data, "--train-out", "t.csv", "--valid-out",
+                                 "./t.csv"], cwd=self.folder, capture_output=True, timeout=60, check=False)
+        self.assertEqual(result.returncode, USAGE, result.stderr)
+        self.assertFalse((self.folder / "t.csv").exists())
+
+    def test_split_over_what_is_read(self):
+        data = self.folder / "d.csv"
+        shutil.copy(self.data, data)
+        (self.folder / "hard.csv").hardlink_to(data)
+        for train, valid in (("d.csv", "v.csv"), ("t.csv", "d.csv"), ("hard.csv", "v.csv")):
+            self.split(USAGE, r"-out: must lie outside of what is split", data, self.folder / train, self.folder / valid)
+        self.split(USAGE, r"--train-out: must lie outside", self.folder, self.folder / "train.csv", self.shared / "v.csv")
+
+    def test_split_into_files_of_no_known_kind(self):
+        self.split(USAGE, r"--train-out.*\.csv or \.jsonl, found '.*t\.txt'", self.data, self.folder / "t.txt",
+                   self.folder / "v.csv")
+        self.split(USAGE, r"--valid-out.*\.csv or \.jsonl", self.data, self.folder / "t.csv", self.folder / "v")
+
+    def test_split_whose_second_file_cannot_be_written(self):
+        (self.folder / "t.csv").write_text("what was there")
+        for train, valid in (("t.csv", "none/v.csv"), ("none/t.csv", "t.csv")):
+            self.split(FAILED, r"none/", self.data, self.folder / train, self.folder / valid)
+
+    def test_seeds_that_are_none(self):
+        out = self.folder / "out"
+        for arguments in (["data", "make", "relations", "--count", 4, "--out", out],
+                          ["data", "split", self.data, "--train-out", f"{out}.csv", "--valid-out", f"{out}.jsonl"],
+                          ["gradcheck"], ["train", "--data", self.data, "--out", out]):
+            for seed in ("-1", "18446744073709551615", "99999999999999999999", "1.5", "x"):
+                self.expect(USAGE, r"seed: must be a whole number from 0 to 9000000000000000, found '" + re.escape(seed) + "'",
+                            *arguments, "--seed=" + seed)
+        self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_make_in_no_such_language(self):
         self.expect(USAGE, r"language", "data", "make", "relations", "--language", "xx", "--count", "4", "--out",
@@ -171,6 +235,14 @@ class Data(Case):
         self.train(INPUT, r"(two|2).*(label|class)|(label|class).*(two|2)",
                    data=self.write("one.csv", "text,label\n" + "".join(f"word {i},pos\n" for i in range(20))))
 
+    def test_texts_that_are_empty(self):
+        none = self.write("none.csv", "text,label\n" + ",pos\n,neg\n" * 20)
+        self.expect(INPUT, r"none\.csv: no row can be used; 40 are skipped", "eval", self.run_directory, "--data", none,
+                    "--json")
+        self.train(INPUT, r"split: 0 rows.*40 more rows are skipped", data=none)
+        half = self.write("half.csv", "text,label\n" + "".join(f",pos\nbad {i},neg\n" for i in range(20)))
+        self.train(INPUT, r"two labels, found 1 \('neg'\); 20 more rows are skipped, for their text", data=half)
+
     def test_label_column_missing(self):
         self.train(INPUT, r"data\.csv.*stars", "--label-column", "stars")
 
@@ -186,6 +258,25 @@ class Data(Case):
         lines = [json.dumps({"text": f"word {i}", "label": str(i % 2)}) for i in range(10)]
         lines[6] = '{"text": "word'
         self.train(INPUT, r"b\.jsonl:7", data=self.write("b.jsonl", "\n".join(lines) + "\n"))
+
+    def test_json_line_that_ends_early(self):
+        path = self.write("c.jsonl", '{"text":"a","label":"x"}\n{"text":"b"\n')
+        result = self.expect(INPUT, r"c\.jsonl:2: column 12: the line ends before its object does", "data", "describe",
+                             path)
+        self.assertNotIn(b"exception", result.stderr)
+
+    def test_file_name_that_is_not_utf8(self):
+        path = os.fsencode(self.folder) + b"/x\xff\xfe.csv"
+        with open(path, "wb") as file:
+            file.write(b"text,label\n,a\n" + self.data.read_bytes().split(b"\n", 1)[1])
+        result = subprocess.run([program.program, "data", "describe", path, "--json"], capture_output=True, check=False,
+                                timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("x\ufffd\ufffd.csv", str(json.loads(result.stdout)["defects"]))
+
+    def test_compressed_file_that_is_no_archive(self):
+        path = self.write("a.csv.gz", gzip.compress(self.data.read_bytes()))
+        self.expect(INPUT, r"a\.csv\.gz: .*neither a tar nor a zip.*gunzip", "data", "describe", path)
 
     def test_broken_utf8_is_counted_and_trains(self):
         path = self.write("u.csv", b"text,label\n" + b"".join(
@@ -223,10 +314,28 @@ class Data(Case):
         self.expect(INPUT, r"z\.txt", "bench", self.write("z.txt", os.urandom(2 << 20)))
 
 
+    def test_lines_that_cannot_be_read(self):
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            result = subprocess.run([program.program, "predict", self.run_directory], stdin=folder, capture_output=True,
+                                    timeout=60, check=False)
+        finally:
+            os.close(folder)
+        self.assertEqual(result.returncode, INPUT, result.stderr)
+        self.assertIn(b"read standard input: Is a directory", result.stderr)
+        self.expect(INPUT, "read : No such file", "predict", self.run_directory, "--file", "")
+
+
 class Disk(Case):
     def test_run_directory_below_a_file(self):
         (self.folder / "file").write_text("x")
         self.expect(FAILED, r"file/run", "train", "--data", self.data, "--out", self.folder / "file" / "run", *SMALL)
+
+    def test_a_folder_that_does_not_exist(self):
+        for arguments in (["show", self.run_directory, "good word", "--format", "png", "--out"],
+                          ["data", "make", "relations", "--count", 4, "--out"]):
+            self.expect(FAILED, r"write .*none/x\.png: No such file or directory", *arguments,
+                        self.folder / "none" / "x.png")
 
     def test_run_directory_that_holds_something_else(self):
         (self.folder / "mine").mkdir()
@@ -235,12 +344,32 @@ class Disk(Case):
         self.assertNotEqual(result.returncode, 0)
         self.assertEqual((self.folder / "mine" / "thesis.txt").read_text(), "do not touch")
 
-    def test_full_standard_output(self):
-        with open("/dev/full", "wb") as full:
-            result = subprocess.run([program.program, "runs", self.shared, "--json"], stdout=full, stderr=subprocess.PIPE,
-                                    timeout=60, check=False)
-        self.assertEqual(result.returncode, FAILED, result.stderr)
-        self.assertIn(b"output", result.stderr)
+    def test_standard_output_that_takes_nothing(self):
+        lines = self.folder / "lines.txt"
+        lines.write_text("good\nbad\n")
+        for arguments in (["runs", self.shared, "--json"], ["predict", self.run_directory, "good word"],
+                          ["predict", self.run_directory, "good word", "--json"],
+                          ["predict", self.run_directory, "--file", lines], ["data", "describe", self.data], ["--help"],
+                          ["train", "--help"], ["--version"], []):
+            for redirection in (">/dev/full", ">&-"):
+                result = subprocess.run(["bash", "-c", f'exec "$@" {redirection}', "-", program.program,
+                                         *map(str, arguments)], capture_output=True, timeout=60, check=False)
+                self.assertEqual(result.returncode, FAILED, (arguments, redirection, result.stderr))
+                self.assertEqual(result.stderr, b"headlight: standard output could not be written\n")
+
+    def test_what_is_said_goes_into_no_file(self):
+        """Where nothing stands at the standard descriptors they are free for the next files that are opened."""
+        out = self.folder / "out"
+        result = subprocess.run(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "-", program.program, "train", "--data",
+                                 self.data, "--out", out, *SMALL], timeout=60, check=False)
+        self.assertEqual(result.returncode, FAILED)
+        for line in (out / "metrics.jsonl").read_text().splitlines():
+            json.loads(line)
+
+    def test_messages_that_nobody_takes(self):
+        result = subprocess.run(["bash", "-c", 'exec "$@" 2>/dev/full', "-", program.program, "predict", "nothing", "x"],
+                                timeout=60, check=False)
+        self.assertEqual(result.returncode, INPUT)
 
     def test_full_disk(self):
         """A file-size limit stands for the full disk: every write beyond 20 kB fails."""

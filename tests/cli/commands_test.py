@@ -48,6 +48,18 @@ class Commands(ProgramTest):
         probabilities = json.loads(alone)["probabilities"]
         self.assertAlmostEqual(sum(probabilities.values()), 1, places=5)
 
+    def test_predict_the_empty_text(self):
+        row = json.loads(self.ok("predict", self.run_directory, "", "--json", stdin="good\nbad\n"))
+        self.assertEqual((row["text"], row["tokens"]), ("", 0))
+
+    def test_predict_prints_a_label_as_one_field(self):
+        path = self.folder / "d.jsonl"
+        path.write_text("".join(json.dumps({"text": f"{'good' if i % 2 else 'bad'} {i}", "label": f"a\tb{i % 2}"}) + "\n"
+                                for i in range(20)))
+        out = self.folder / "run"
+        self.ok("train", "--data", path, "--out", out, *SMALL)
+        self.assertEqual(len(self.ok("predict", out, "good").decode().split("\t")), 3)
+
     def test_a_text_scores_the_same_alone_and_in_any_batch(self):
         texts = [f"good word{i % 9} bad number {i} " * (1 + i % 12) for i in range(70)]
         together = self.ok("predict", self.run_directory, "--json", stdin="\n".join(texts) + "\n").splitlines()
@@ -172,6 +184,30 @@ class Commands(ProgramTest):
         values = array.array("f", path.read_bytes()[-2 * n * n * 4:])
         self.assertAlmostEqual(sum(values), 2 * n, places=4)
 
+    def test_show_writes_the_chosen_heads(self):
+        text = "good fine word1 number"
+        show = ["show", self.run_directory, text, "--head", 1, "--format"]
+        rows = self.ok(*show, "csv").decode().splitlines()
+        self.assertEqual({row.split(",")[1] for row in rows[1:]}, {"1"})
+        picture = json.loads(self.ok(*show, "json"))
+        whole = json.loads(self.ok("show", self.run_directory, text, "--format", "json"))
+        self.assertEqual((picture["first_layer"], picture["first_head"], picture["heads"]), (0, 1, 1))
+        self.assertEqual(picture["weights"], [[whole["weights"][0][1]]])
+        self.assertEqual(len(picture["figures"][0]), 1)
+        path = self.folder / "a.npy"
+        self.ok(*show, "npy", "--out", path)
+        n = len(picture["tokens"])
+        self.assertIn(f"(1, 1, {n}, {n})".encode(), path.read_bytes())
+
+    def test_show_takes_the_format_from_the_file(self):
+        for kind, magic in (("png", b"\x89PNG"), ("csv", b"layer,head"), ("html", b"<!doctype html")):
+            path = self.folder / f"a.{kind}"
+            self.assertEqual(self.ok("show", self.run_directory, "good word1", "--out", path), b"")
+            self.assertTrue(path.read_bytes().startswith(magic))
+        path = self.folder / "text"
+        self.ok("show", self.run_directory, "good word1", "--format", "terminal", "--out", path)
+        self.assertEqual(path.read_bytes(), self.ok("show", self.run_directory, "good word1"))
+
     def test_show_on_the_terminal(self):
         text = self.ok("show", self.run_directory, "这只猫很可爱，它正在喝牛奶").decode()
         self.assertIn("猫", text)
@@ -257,6 +293,9 @@ class Commands(ProgramTest):
         self.assertEqual(process.returncode, 130, message)
         self.assertEqual(out, b"")
 
+    def test_help_names_the_values_that_messages_name(self):
+        self.assertRegex(self.ok("train", "--help").decode(), r"--causal true\|false=false")
+
     def test_gradcheck(self):
         rows = json.loads(self.ok("gradcheck", "--json", "--values", 2))
         self.assertGreater(len(rows), 100)
@@ -274,6 +313,26 @@ LONGER = ["--dim", "32", "--layers", "2", "--heads", "4", "--epochs", "3", "--ba
 
 
 class Interruption(ProgramTest):
+    def test_what_saves_nothing_ends_at_once(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        out = self.folder / "relations.jsonl"
+        for arguments in (["predict", self.run_directory],
+                          ["bench", "--threads", 1, "--seconds", 60, "--shape", "n512 d64"],
+                          ["data", "describe", pipe],
+                          ["data", "make", "relations", "--count", 100_000_000, "--out", out]):
+            for stop in (signal.SIGINT, signal.SIGTERM):
+                process = subprocess.Popen([program.program, *map(str, arguments)], stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                time.sleep(0.4)
+                process.send_signal(stop)
+                try:
+                    self.assertEqual(process.wait(timeout=2), 130, arguments)
+                finally:
+                    process.kill()
+                    process.communicate()
+        self.assertEqual(list(self.folder.iterdir()), [pipe])
+
     def reference(self):
         out = self.folder / "reference"
         self.ok("train", "--data", self.data, "--out", out, *LONGER)

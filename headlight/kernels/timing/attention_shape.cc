@@ -16,7 +16,7 @@ namespace headlight {
 namespace {
 
 constexpr double kLargestBytes = 4.0 * (int64_t{1} << 30);
-constexpr int64_t kLargestNumber = int64_t{1} << 20;
+constexpr int64_t kLargestNumber = int64_t{1} << 20;  // 1048576
 constexpr size_t kMostShapes = 10000;
 constexpr int64_t kListBlock = 64;  // queries and keys of a block of `blocks=`
 
@@ -27,6 +27,7 @@ struct WordRule {
   ValueOf value;
   const char* form;  // as in messages and help
   const char* meaning;
+  const char* values;  // that are allowed; empty: there is none
   // Returns false when the value is none.
   std::function<bool(AttentionShape&, std::string_view value)> read;
   // Empty: the word is not needed.
@@ -89,7 +90,12 @@ WordRule Count(const char* name, const char* form, const char* meaning, int64_t 
   const auto write = [=](const AttentionShape& shape) {
     return shape.*to == 0 ? "" : fmt::format("{}{}{}", name, equals ? "=" : "", shape.*to);
   };
-  return {name, equals ? ValueOf::kAfterEquals : ValueOf::kNumberSuffix, form, meaning, read,
+  return {name,
+          equals ? ValueOf::kAfterEquals : ValueOf::kNumberSuffix,
+          form,
+          meaning,
+          "a whole number from 1 to 1048576",
+          read,
           write};
 }
 
@@ -98,7 +104,7 @@ WordRule Flag(const char* name, const char* meaning, bool AttentionShape::*to) {
   const auto write = [=](const AttentionShape& shape) {
     return std::string(shape.*to ? name : "");
   };
-  return {name, ValueOf::kNone, name, meaning, read, write};
+  return {name, ValueOf::kNone, name, meaning, "", read, write};
 }
 
 bool ReadImplementation(AttentionShape& shape, std::string_view value) {
@@ -124,9 +130,9 @@ std::vector<WordRule> MakeRules() {
       Count("d", "d<N>", "width of a head's query and key", &S::head_dim),
       Count("dv", "dv<N>", "width of a head's value (as d)", &S::value_dim),
       {"f64", ValueOf::kNone, "f64", "double precision (f32)",
-       [](S& shape, std::string_view) { return ReadDType(DType::kF64, shape); },
+       "without stored=", [](S& shape, std::string_view) { return ReadDType(DType::kF64, shape); },
        [](const S& shape) { return std::string(shape.dtype == DType::kF64 ? "f64" : ""); }},
-      {"bf16", ValueOf::kNone, "bf16", "operands of products in bf16 (f32)",
+      {"bf16", ValueOf::kNone, "bf16", "operands of products in bf16 (f32)", "",
        [](S& shape, std::string_view) {
          shape.precision = Precision::kBF16;
          return true;
@@ -135,15 +141,15 @@ std::vector<WordRule> MakeRules() {
          return std::string(shape.precision == Precision::kBF16 ? "bf16" : "");
        }},
       {"stored", ValueOf::kAfterEquals, "stored=bf16|f16", "tensors lie in bf16 or f16 (f32)",
-       ReadStored,
+       "bf16 or f16, and not beside f64", ReadStored,
        [](const S& shape) {
          return IsStorage(shape.dtype) ? fmt::format("stored={}", DTypeName(shape.dtype)) : "";
        }},
       {"causal", ValueOf::kOptionalAfterEquals, "causal[=end|start]",
-       "no later keys; the last query sees the last key, or the first the first", ReadCausal,
-       WriteCausal},
+       "no later keys; the last query sees the last key, or the first the first", "end or start",
+       ReadCausal, WriteCausal},
       {"window", ValueOf::kAfterEquals, "window=<L>,<R>", "only keys from L before to R after",
-       ReadWindow,
+       "two whole numbers from 0 to 1048576", ReadWindow,
        [](const S& shape) {
          return shape.window ? fmt::format("window={},{}", shape.window->left, shape.window->right)
                              : "";
@@ -154,7 +160,7 @@ std::vector<WordRule> MakeRules() {
       Flag("ragged", "lengths evenly from n / 8 up", &S::ragged),
       Flag("relative", "tables of relative keys and values", &S::relative),
       {"dropout", ValueOf::kAfterEquals, "dropout=<R>", "dropout on weights, rate between 0 and 1",
-       ReadDropout,
+       "a number above 0 and below 1", ReadDropout,
        [](const S& shape) {
          return shape.dropout > 0 ? fmt::format("dropout={}", shape.dropout) : "";
        }},
@@ -162,8 +168,8 @@ std::vector<WordRule> MakeRules() {
       Count("weights", "weights=<N>", "the weights of N heads are written", &S::weights, true),
       Flag("backward", "the backward pass", &S::backward),
       {"by", ValueOf::kAfterEquals, "by=naive|per-head",
-       "through n x n matrices: of all heads at once, or head by head", ReadImplementation,
-       WriteImplementation},
+       "through n x n matrices: of all heads at once, or head by head", "naive or per-head",
+       ReadImplementation, WriteImplementation},
   };
 }
 
@@ -407,8 +413,8 @@ AttentionShape ParseAttentionShape(std::string_view text) {
       throw refuse(fmt::format("{} is given twice", split.rule->name));
     }
     if (!ReadValue(split, word, shape)) {
-      throw refuse(fmt::format("{} must be {} ({}), numbers from 1 to {}", Quoted(word),
-                               split.rule->form, split.rule->meaning, kLargestNumber));
+      throw refuse(fmt::format("{} must be {} ({}): {}", Quoted(word), split.rule->form,
+                               split.rule->meaning, split.rule->values));
     }
   }
   const std::string contradiction = Contradiction(shape);
