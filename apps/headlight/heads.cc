@@ -7,6 +7,7 @@
 #include "apps/headlight/output.h"
 #include "headlight/analysis/head_summary.h"
 #include "headlight/analysis/relation_scores.h"
+#include "headlight/base/error.h"
 #include "headlight/io/file.h"
 #include "headlight/report/heads_report.h"
 #include "headlight/train/checkpoint.h"
@@ -26,9 +27,20 @@ struct HeadsArguments {
   bool json = false;
 };
 
+PreparedData OwnData(const RunPaths& paths, const TrainConfig& config) {
+  try {
+    PreparedData data = PrepareRunData(paths, config);
+    if (!BeganOnOtherData(paths, data)) return data;
+    throw Error(ErrorKind::kInput, "run {}: the data are not those that the run began on",
+                paths.root);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "{}; --data FILE measures on other text", error.what());
+  }
+}
+
 // The run's own validation text.
-std::vector<std::string> OwnTexts(const LoadedClassifier& loaded) {
-  const PreparedData data = PrepareData(loaded.config);
+std::vector<std::string> OwnTexts(const std::string& run, const LoadedClassifier& loaded) {
+  const PreparedData data = OwnData(RunPaths(run), loaded.config);
   std::vector<std::string> texts;
   for (int64_t i = 0; i < data.valid.size(); ++i) {
     std::string text;
@@ -44,7 +56,7 @@ std::vector<std::string> OwnTexts(const LoadedClassifier& loaded) {
 std::vector<AnalysedText> TextsOf(const HeadsArguments& arguments, const LoadedClassifier& loaded) {
   std::vector<std::string> texts;
   if (arguments.data.empty()) {
-    texts = OwnTexts(loaded);
+    texts = OwnTexts(arguments.run, loaded);
   } else {
     for (const Example& example :
          ReadEvaluationData(arguments.data, loaded.config.data.read).examples) {

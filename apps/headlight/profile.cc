@@ -150,7 +150,8 @@ Profile RunProfile(const ProfileArguments& arguments, TrainConfig config) {
   config.output.checkpoint_every = 0;
   config.evaluation.patience = 0;
   ValidateTrainConfig(config);
-  const PreparedData data = PrepareData(config);
+  const PreparedData data =
+      arguments.run.empty() ? PrepareData(config) : PrepareRunData(RunPaths(arguments.run), config);
   const TemporaryFolder folder;
   Profile profile(config.model.precision);
   int64_t step = 0;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <charconv>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -30,16 +31,18 @@ Safetensors ModelContents(const TextClassifier& model, int64_t step) {
   return contents;
 }
 
-const std::string& Metadata(const Safetensors& contents, const char* key, const std::string& path) {
-  const auto found = contents.metadata.find(key);
-  if (found == contents.metadata.end()) {
+using MetadataMap = std::map<std::string, std::string>;
+
+const std::string& Metadata(const MetadataMap& metadata, const char* key, const std::string& path) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) {
     throw Error(ErrorKind::kInput, "checkpoint {}: lacks the metadata '{}'", path, key);
   }
   return found->second;
 }
 
 int64_t StepOf(const Safetensors& contents, const std::string& path) {
-  const std::string& text = Metadata(contents, "step", path);
+  const std::string& text = Metadata(contents.metadata, "step", path);
   int64_t step = -1;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, step);
@@ -52,7 +55,7 @@ int64_t StepOf(const Safetensors& contents, const std::string& path) {
 Safetensors ReadCheckpoint(const std::string& path) {
   // What is read is copied into the model, so its memory is not the model's.
   Safetensors contents = ReadSafetensors(path, {.tag = MemoryTag::kOther});
-  const std::string& version = Metadata(contents, "format_version", path);
+  const std::string& version = Metadata(contents.metadata, "format_version", path);
   if (version != kFormatVersion) {
     throw Error(ErrorKind::kInput, "checkpoint {}: format_version must be {}, found '{}'", path,
                 kFormatVersion, version);
@@ -151,6 +154,11 @@ TrainerState StateFromJson(const std::string& text, const std::string& name) {
   return state;
 }
 
+TrainerState StateOf(const MetadataMap& metadata, const std::string& path) {
+  return StateFromJson(Metadata(metadata, "trainer", path),
+                       "checkpoint " + path + ": trainer state");
+}
+
 // config.toml and text.json are not trusted either: a model that the checkpoint is too small for is
 // refused before memory for it is taken.
 void CheckFileHoldsModel(const std::string& run, const std::string& path,
@@ -191,14 +199,29 @@ void SaveTraining(const std::string& path, const TextClassifier& model, const Op
 
 TrainerState LoadTraining(const std::string& path, TextClassifier& model, Optimizer& optimizer) {
   const Safetensors contents = ReadCheckpoint(path);
-  TrainerState state =
-      StateFromJson(Metadata(contents, "trainer", path), "checkpoint " + path + ": trainer state");
+  TrainerState state = StateOf(contents.metadata, path);
   std::vector<std::pair<std::string, Tensor>> moments = optimizer.State();
   for (const auto& [name, tensor] : moments) FittingTensor(contents, name, tensor, path);
   RestoreModel(contents, path, model);
   for (auto& [name, tensor] : moments) tensor.CopyFrom(contents.tensors.at(name));
   optimizer.set_steps(state.step);
   return state;
+}
+
+bool BeganOnOtherData(const RunPaths& paths, const PreparedData& data) {
+  struct stat status {};
+  if (stat(paths.last().c_str(), &status) != 0) return false;
+  const TrainerState state = StateOf(ReadSafetensorsMetadata(paths.last()), paths.last());
+  return state.data_fingerprint != data.fingerprint;
+}
+
+PreparedData PrepareRunData(const RunPaths& paths, const TrainConfig& config) {
+  try {
+    return PrepareData(config);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "{} (the data are those that {} names)", error.what(),
+                paths.config());
+  }
 }
 
 LoadedClassifier LoadClassifier(const std::string& run, CheckpointChoice choice,

@@ -12,6 +12,7 @@
 #include "headlight/text/text_encoder.h"
 #include "headlight/train/config.h"
 #include "headlight/train/optimizer.h"
+#include "headlight/train/prepared_data.h"
 #include "headlight/train/run_directory.h"
 
 namespace headlight {
@@ -56,6 +57,13 @@ int64_t LoadModel(const std::string& path, TextClassifier& model);
 void SaveTraining(const std::string& path, const TextClassifier& model, const Optimizer& optimizer,
                   const TrainerState& state);
 TrainerState LoadTraining(const std::string& path, TextClassifier& model, Optimizer& optimizer);
+
+// Whether a run is known to have begun on other data: its last checkpoint says so. False when there
+// is none.
+bool BeganOnOtherData(const RunPaths& paths, const PreparedData& data);
+
+// The data that a run's config.toml names; errors say that the names are from there.
+PreparedData PrepareRunData(const RunPaths& paths, const TrainConfig& config);
 
 enum class CheckpointChoice { kBest, kLast };
 

@@ -140,12 +140,6 @@ void TrainingRun::Resume() {
   std::error_code ignored;
   if (!fs::exists(paths_.last(), ignored)) return;  // killed before the first checkpoint
   TrainerState state = LoadTraining(paths_.last(), model_, optimizer_);
-  if (state.data_fingerprint != data_.fingerprint) {
-    throw Error(ErrorKind::kInput,
-                "resume {}: the data are not those that the run began on; give the same files, or "
-                "begin another run",
-                paths_.root);
-  }
   if (state.position > batches_per_epoch_ || state.step > total_steps_) {
     throw Error(ErrorKind::kInput, "resume {}: step {} is beyond the run's {}", paths_.last(),
                 state.step, total_steps_);
@@ -449,8 +443,8 @@ void RemoveRun(const RunPaths& paths) {
 }
 
 // The stored result when the run has finished, else nothing: then there is something to do.
-std::optional<RunResult> CheckExisting(const TrainConfig& config, const RunPaths& paths,
-                                       OnExisting existing) {
+std::optional<RunResult> CheckExisting(const TrainConfig& config, const PreparedData& data,
+                                       const RunPaths& paths, OnExisting existing) {
   std::error_code ignored;
   if (!fs::exists(paths.config(), ignored)) return std::nullopt;
   if (existing == OnExisting::kReplace) {
@@ -468,6 +462,12 @@ std::optional<RunResult> CheckExisting(const TrainConfig& config, const RunPaths
     throw Error(ErrorKind::kUsage, "resume {}: the run was begun with other choices of {}",
                 paths.root, fmt::join(differing, ", "));
   }
+  if (BeganOnOtherData(paths, data)) {
+    throw Error(ErrorKind::kInput,
+                "resume {}: the data are not those that the run began on; give the same files, "
+                "name another --out, or delete that folder",
+                paths.root);
+  }
   return ReadResult(paths);
 }
 
@@ -477,7 +477,7 @@ RunResult Train(const TrainConfig& config, const PreparedData& data, const Train
   ValidateTrainConfig(config);
   const RunPaths paths(options.directory);
   const RunLock lock(paths);
-  if (std::optional<RunResult> finished = CheckExisting(config, paths, options.existing)) {
+  if (std::optional<RunResult> finished = CheckExisting(config, data, paths, options.existing)) {
     return *std::move(finished);
   }
   const int64_t threads = config.training.threads;

@@ -213,6 +213,20 @@ TEST(Trainer, ResumeRefusesOtherData) {
               HasSubstr("not those that the run began on"));
 }
 
+TEST(Trainer, AFinishedRunIsNotTheResultOfOtherData) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig();
+  config.training.epochs = 1;
+  Train(config, ToyData(config), {.directory = folder / "run"});
+  const PreparedData other = PrepareData(ToyTexts(72, 9), ToyTexts(24, 2), config.text);
+  const TrainOptions resume{.directory = folder / "run", .existing = OnExisting::kResume};
+  EXPECT_THAT(MessageOf(ErrorKind::kInput, [&] { Train(config, other, resume); }),
+              testing::AllOf(HasSubstr("not those that the run began on"), HasSubstr("--out")));
+  // Without the last checkpoint nothing says what it began on.
+  std::filesystem::remove(RunPaths(folder / "run").last());
+  Train(config, other, resume);
+}
+
 TEST(Trainer, TwoProcessesDoNotTrainIntoOneDirectory) {
   const TemporaryFolder folder;
   const TrainConfig config = SmallConfig();

@@ -213,6 +213,25 @@ class Data(Case):
     def test_valid_with_a_label_that_train_lacks(self):
         self.train(INPUT, r"(other|label)", "--valid", self.write("v.csv", "text,label\nword,other\nword2,pos\n"))
 
+    def test_data_that_changed_since_the_run(self):
+        data = self.write("d.csv", self.data.read_text())
+        compare = ("compare", "--data", data, "--out", self.folder / "c", *SMALL, "--no-baseline")
+        self.assertEqual(run(*compare, "--heads", "1,2").returncode, 0)
+        heads = ("heads", self.folder / "c" / "heads-2_seed-1")
+        self.assertEqual(run(*heads).returncode, 0)
+        data.write_text(data.read_text() + "good awful,pos\n" * 20)
+        self.expect(INPUT, r"heads-1_seed-1: the data are not those that the run began on.*--out.*delete", *compare,
+                    "--heads", "1,2,4")
+        self.expect(INPUT, r"heads-2_seed-1: the data are not those .*--data", *heads)
+        self.assertEqual(run(*heads, "--data", data).returncode, 0)
+
+    def test_data_that_moved_since_the_run(self):
+        data = self.write("d.csv", self.data.read_text())
+        self.assertEqual(run("train", "--data", data, "--out", self.folder / "r", *SMALL).returncode, 0)
+        data.unlink()
+        self.expect(INPUT, r"d\.csv.*r/config\.toml.*--data", "heads", self.folder / "r")
+        self.expect(INPUT, r"d\.csv.*r/config\.toml", "profile", self.folder / "r", "--profile-steps", 1)
+
     def test_gold_file_that_is_none(self):
         self.expect(INPUT, r"g\.jsonl:1", "heads", self.run_directory, "--gold", self.write("g.jsonl", "{}\n"))
 
