@@ -71,6 +71,48 @@ class DataCache {
   std::unique_ptr<PreparedData> data_;
 };
 
+// A cell before it is trained.
+struct GridCell {
+  Choices choices;
+  TrainConfig config;
+  std::string directory;
+};
+
+GridCell CellOf(const CompareOptions& options, const Choices& choices, int64_t seed) {
+  TrainConfig config = ConfigOf(options, choices, seed);
+  const std::string name = CellName(choices, static_cast<uint64_t>(config.training.seed));
+  return {choices, std::move(config), options.directory + "/" + name};
+}
+
+ComparedRun TrainCell(const CompareOptions& options, const GridCell& cell,
+                      const PreparedData& data) {
+  ComparedRun run{cell.directory, cell.config.training.seed, {}, {}};
+  std::unique_ptr<CellProgress> progress;
+  if (options.progress != nullptr) {
+    progress = std::make_unique<CellProgress>(
+        options.progress, fmt::format("{} seed {}", ChoicesLabel(cell.choices), run.seed));
+  }
+  run.result =
+      Train(cell.config, data, {run.directory, OnExisting::kResume, progress.get(), options.stop});
+  run.history = ReadHistory(RunPaths(run.directory));
+  return run;
+}
+
+// The run joins `row`, or the comparison's failed ones.
+void AddCell(const CompareOptions& options, const GridCell& cell, const PreparedData& data,
+             ComparedChoices& row, Comparison& comparison) {
+  try {
+    row.runs.push_back(TrainCell(options, cell, data));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kNumeric) throw;
+    comparison.failed.push_back(
+        {cell.choices, cell.config.training.seed, cell.directory, error.what()});
+    if (options.progress != nullptr) {
+      options.progress->Message(fmt::format("{} failed: {}", cell.directory, error.what()));
+    }
+  }
+}
+
 }  // namespace
 
 Comparison RunComparison(const CompareOptions& options) {
@@ -78,7 +120,7 @@ Comparison RunComparison(const CompareOptions& options) {
     throw Error(ErrorKind::kUsage, "--seeds: must be 1 to 1000, found {}", options.seeds);
   }
   const std::vector<Choices> combinations = ExpandGrid(options.variations);
-  for (const Choices& choices : combinations) ConfigOf(options, choices, 0);
+  for (const Choices& choices : combinations) ConfigOf(options, choices, options.seeds - 1);
 
   Comparison comparison;
   comparison.directory = options.directory;
@@ -88,26 +130,18 @@ Comparison RunComparison(const CompareOptions& options) {
   for (const Choices& choices : combinations) {
     ComparedChoices row{choices, {}};
     for (int64_t seed = 0; seed < options.seeds; ++seed) {
-      const TrainConfig config = ConfigOf(options, choices, seed);
-      const PreparedData& data = cache.For(config);
+      const GridCell cell = CellOf(options, choices, seed);
+      const PreparedData& data = cache.For(cell.config);
       if (options.baseline && !comparison.baseline) comparison.baseline = FitBaseline(data);
       comparison.classes = static_cast<int64_t>(data.encoder.labels().size());
-
-      ComparedRun run;
-      run.seed = config.training.seed;
-      const std::string name = CellName(choices, static_cast<uint64_t>(run.seed));
-      run.directory = options.directory + "/" + name;
-      std::unique_ptr<CellProgress> progress;
-      if (options.progress != nullptr) {
-        progress = std::make_unique<CellProgress>(
-            options.progress, fmt::format("{} seed {}", ChoicesLabel(choices), run.seed));
-      }
-      run.result =
-          Train(config, data, {run.directory, OnExisting::kResume, progress.get(), options.stop});
-      run.history = ReadHistory(RunPaths(run.directory));
-      row.runs.push_back(std::move(run));
+      AddCell(options, cell, data, row, comparison);
     }
-    comparison.rows.push_back(std::move(row));
+    if (!row.runs.empty()) comparison.rows.push_back(std::move(row));
+  }
+  if (comparison.rows.empty()) {
+    const FailedRun& first = comparison.failed.front();
+    throw Error(ErrorKind::kNumeric, "compare {}: every run failed, the first in {}: {}",
+                options.directory, first.directory, first.problem);
   }
   return comparison;
 }

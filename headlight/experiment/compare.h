@@ -35,6 +35,14 @@ struct ComparedRun {
   RunHistory history;
 };
 
+// A run in which a value became non-finite.
+struct FailedRun {
+  Choices choices;
+  int64_t seed = 0;
+  std::string directory;
+  std::string problem;  // names the step and the place
+};
+
 // One combination of choices, over its seeds.
 struct ComparedChoices {
   Choices choices;
@@ -45,15 +53,17 @@ struct Comparison {
   std::string directory;
   TrainConfig base;
   std::vector<Variation> variations;
-  std::vector<ComparedChoices> rows;
+  std::vector<ComparedChoices> rows;  // with at least one run each
+  std::vector<FailedRun> failed;      // in no row
   // On the data of the first row; absent when it was not asked for.
   std::optional<LinearBaseline> baseline;
   int64_t classes = 0;
 };
 
 // Trains every cell that has no result yet, choices in order and seeds within. All configurations
-// are checked before the first run begins. Throws kUsage for choices that make no sense (or a
-// directory whose cells were trained with others), and what Train throws.
+// are checked before the first run begins. A run in which a value becomes non-finite fails alone.
+// Throws kUsage for choices that make no sense (or a directory whose cells were trained with
+// others), kNumeric when every run failed, and what else Train throws.
 Comparison RunComparison(const CompareOptions& options);
 
 // The values of one measure over the seeds of a row.

@@ -127,6 +127,12 @@ class Usage(Case):
         self.expect(USAGE, r"--vary", "compare", "--data", self.data, "--out", self.folder / "c", "--vary", "heads",
                     *SMALL)
 
+    def test_seeds_beyond_the_largest(self):
+        out = self.folder / "c"
+        self.expect(USAGE, r"seed.*found '9000000000000002'", "compare", "--data", self.data, "--out", out, *SMALL,
+                    "--heads", "1,2", "--seed", 9 * 10**15, "--seeds", 3)
+        self.assertFalse(out.exists())
+
     def test_show_layer_out_of_range(self):
         self.expect(USAGE, r"layer.*7", "show", self.run_directory, "good word", "--layer", "7")
 
