@@ -90,7 +90,10 @@ void AddCompareCommand(CLI::App& program) {
   command->add_option("--seeds", arguments->seeds, "Runs per combination, from --seed on")
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--out", arguments->out, "Directory of the runs and the report")
+  command
+      ->add_option(
+          "--out", arguments->out,
+          "Directory of the runs and the report; its comparison may be extended, not replaced")
       ->type_name("DIR")
       ->capture_default_str();
   command->add_flag("--no-baseline", arguments->no_baseline, "Leave the linear baseline out");

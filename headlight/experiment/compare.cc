@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "headlight/base/error.h"
@@ -14,6 +17,8 @@
 
 namespace headlight {
 namespace {
+
+namespace fs = std::filesystem;
 
 TrainConfig ConfigOf(const CompareOptions& options, const Choices& choices, int64_t seed) {
   TrainConfig config = options.base;
@@ -98,6 +103,30 @@ ComparedRun TrainCell(const CompareOptions& options, const GridCell& cell,
   return run;
 }
 
+// Before anything is trained: the runs that are there go on, and the report that is there is not
+// replaced by one without its runs.
+void CheckDirectory(const CompareOptions& options, const std::vector<Choices>& combinations) {
+  std::error_code ignored;
+  std::set<fs::path> cells;
+  for (const Choices& choices : combinations) {
+    for (int64_t seed = 0; seed < options.seeds; ++seed) {
+      const GridCell cell = CellOf(options, choices, seed);
+      const RunPaths paths(cell.directory);
+      if (fs::exists(paths.config(), ignored)) CheckSameChoices(paths, cell.config);
+      cells.insert(fs::path(cell.directory).filename());
+    }
+  }
+  if (!fs::exists(options.directory + "/report.json", ignored)) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(options.directory, ignored)) {
+    const bool run = fs::exists(RunPaths(entry.path()).config(), ignored);
+    if (!run || cells.contains(entry.path().filename())) continue;
+    throw Error(ErrorKind::kUsage,
+                "compare {}: holds the report of another comparison ({} is not in this one); name "
+                "another --out, or delete that folder",
+                options.directory, entry.path().filename().string());
+  }
+}
+
 // The run joins `row`, or the comparison's failed ones.
 void AddCell(const CompareOptions& options, const GridCell& cell, const PreparedData& data,
              ComparedChoices& row, Comparison& comparison) {
@@ -121,6 +150,7 @@ Comparison RunComparison(const CompareOptions& options) {
   }
   const std::vector<Choices> combinations = ExpandGrid(options.variations);
   for (const Choices& choices : combinations) ConfigOf(options, choices, options.seeds - 1);
+  CheckDirectory(options, combinations);
 
   Comparison comparison;
   comparison.directory = options.directory;

@@ -18,8 +18,10 @@
 namespace headlight {
 
 struct CompareOptions {
-  std::string directory;  // the cells' run directories lie below it
-  TrainConfig base;       // what is not varied; its seed is the first seed
+  // The cells' run directories lie below it. Where it holds a report, every run there is to be a
+  // cell of this grid, which may be larger.
+  std::string directory;
+  TrainConfig base;  // what is not varied; its seed is the first seed
   std::vector<Variation> variations;
   int64_t seeds = 1;  // base seed, base seed + 1, ...
   bool baseline = true;

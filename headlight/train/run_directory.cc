@@ -1,6 +1,7 @@
 #include "headlight/train/run_directory.h"
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "headlight/base/error.h"
 #include "headlight/base/threads.h"
 #include "headlight/io/file.h"
+#include "headlight/train/config_field.h"
 #include "headlight/train/json-inl.h"
 #include "headlight/train/metrics_log.h"
 
@@ -207,6 +209,21 @@ TrainConfig ReadConfig(const RunPaths& paths) {
                 paths.root);
   }
   return TrainConfigFromToml(ReadFile(paths.config(), kMostJsonBytes), paths.config());
+}
+
+void CheckSameChoices(const RunPaths& paths, const TrainConfig& config) {
+  const TrainConfig begun = ReadConfig(paths);
+  std::vector<std::string> differing;
+  for (const std::string& name : DifferingChoices(begun, config)) {
+    differing.push_back(
+        fmt::format("{} ({}, now {})", name, GetField(begun, name), GetField(config, name)));
+  }
+  if (differing.empty()) return;
+  throw Error(
+      ErrorKind::kUsage,
+      "resume {}: the run was begun with other choices of {}; name another --out, or delete "
+      "that folder",
+      paths.root, fmt::join(differing, ", "));
 }
 
 std::string EnvironmentJson() {

@@ -86,6 +86,8 @@ std::optional<RunResult> ReadResult(const RunPaths& paths);
 void WriteConfig(const RunPaths& paths, const TrainConfig& config);
 // kInput, saying that this is no run directory, when there is none.
 TrainConfig ReadConfig(const RunPaths& paths);
+// A run goes on only as it was begun: kUsage that names the choices that `config` makes otherwise.
+void CheckSameChoices(const RunPaths& paths, const TrainConfig& config);
 void WriteEnvironment(const RunPaths& paths);
 // CPU, instruction set, threads, memory, compiler and library versions, as a JSON object.
 std::string EnvironmentJson();

@@ -457,11 +457,7 @@ std::optional<RunResult> CheckExisting(const TrainConfig& config, const Prepared
         "run directory {}: holds a run already; resume or replace it, or name another directory",
         paths.root);
   }
-  const std::vector<std::string> differing = DifferingChoices(ReadConfig(paths), config);
-  if (!differing.empty()) {
-    throw Error(ErrorKind::kUsage, "resume {}: the run was begun with other choices of {}",
-                paths.root, fmt::join(differing, ", "));
-  }
+  CheckSameChoices(paths, config);
   if (BeganOnOtherData(paths, data)) {
     throw Error(ErrorKind::kInput,
                 "resume {}: the data are not those that the run began on; give the same files, "

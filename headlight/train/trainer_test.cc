@@ -191,7 +191,7 @@ TEST(Trainer, ADirectoryWithARunIsNotOverwritten) {
                           Train(other, data,
                                 {.directory = folder / "run", .existing = OnExisting::kResume});
                         }),
-              HasSubstr("other choices of dim"));
+              HasSubstr("other choices of dim (16, now 32); name another --out"));
   Train(other, data, {.directory = folder / "run", .existing = OnExisting::kReplace});
   EXPECT_EQ(LoadClassifier(folder / "run").config.model.dim, 32);
 }

@@ -127,6 +127,19 @@ class Usage(Case):
         self.expect(USAGE, r"--vary", "compare", "--data", self.data, "--out", self.folder / "c", "--vary", "heads",
                     *SMALL)
 
+    def test_compare_where_another_comparison_is(self):
+        out = self.folder / "c"
+        compare = ("compare", "--data", self.data, "--out", out, *SMALL, "--no-baseline")
+        self.assertEqual(run(*compare, "--heads", "2").returncode, 0)
+        report = (out / "report.html").read_bytes()
+        self.expect(USAGE, r"another comparison \(heads-2_seed-1 is not .*name another --out, or delete", *compare,
+                    "--vary", "norm=pre,post")
+        self.expect(USAGE, r"heads-2_seed-1: .*other choices of epochs \(1, now 2\); name another --out, or delete",
+                    *compare, "--heads", "4,2", "--epochs", 2)
+        self.assertEqual((out / "report.html").read_bytes(), report)
+        self.assertEqual([path.parent.name for path in out.rglob("config.toml")], ["heads-2_seed-1"])
+        self.assertEqual(run(*compare, "--heads", "4,2", "--seeds", 2).returncode, 0)  # a larger grid
+
     def test_seeds_beyond_the_largest(self):
         out = self.folder / "c"
         self.expect(USAGE, r"seed.*found '9000000000000002'", "compare", "--data", self.data, "--out", out, *SMALL,
