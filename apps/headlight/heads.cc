@@ -120,12 +120,14 @@ void AddHeadsCommand(CLI::App& program) {
       program.add_subcommand("heads", "Measure every head: entropy, distances, shares, role");
   auto arguments = std::make_shared<HeadsArguments>();
   command->add_option("run", arguments->run, "Run directory")->required()->type_name("RUN");
-  command->add_option("--gold", arguments->gold, "Gold relations (JSONL of `data make relations`)")
-      ->type_name("FILE");
+  auto* gold = command->add_option("--gold", arguments->gold,
+                                   "Gold relations (JSONL of `data make relations`)");
+  gold->type_name("FILE");
   command
       ->add_option("--data", arguments->data,
                    "Text to measure on; the run's validation text unless given")
-      ->type_name("PATH");
+      ->type_name("PATH")
+      ->excludes(gold);
   command->add_option("--texts", arguments->texts, "Texts measured, at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
       ->type_name("N")
@@ -133,7 +135,7 @@ void AddHeadsCommand(CLI::App& program) {
   auto* shuffle =
       command->add_option("--shuffle-gold", arguments->shuffle_gold,
                           "A control: move each relation's target to a random place, by this seed");
-  shuffle->type_name("SEED");
+  shuffle->type_name("SEED")->needs(gold);
   command->add_flag("--all", arguments->all,
                     "Every head against every relation, not only the best");
   command->add_flag("--json", arguments->json, "JSON on stdout");

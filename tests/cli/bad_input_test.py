@@ -146,6 +146,21 @@ class Usage(Case):
                     "--heads", "1,2", "--seed", 9 * 10**15, "--seeds", 3)
         self.assertFalse(out.exists())
 
+    def test_choices_without_what_they_are_of(self):
+        self.train(USAGE, r"scale-value 5 needs scale given, found", "--scale-value", "5")
+        self.train(USAGE, r"relative-distance needs relative positions .--positions.*found sinusoidal", "--relative-distance", "5")
+
+    def test_flags_that_contradict_each_other(self):
+        gold = self.folder / "g.jsonl"
+        self.assertEqual(run("data", "make", "relations", "--count", 8, "--out", gold).returncode, 0)
+        heads = ("heads", self.run_directory)
+        self.expect(USAGE, r"--gold excludes --data", *heads, "--gold", gold, "--data", self.data)
+        self.expect(USAGE, r"--shuffle-gold requires --gold", *heads, "--shuffle-gold", 3)
+        for flag, value in (("--heads", 4), ("--data", self.data)):
+            self.expect(USAGE, rf"choices of the run .*run are profiled, so {flag}", "profile", self.run_directory,
+                        flag, value)
+        self.expect(USAGE, r"--top", "profile", self.run_directory, "--top=-3")
+
     def test_show_layer_out_of_range(self):
         self.expect(USAGE, r"layer.*7", "show", self.run_directory, "good word", "--layer", "7")
 
