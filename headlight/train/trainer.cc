@@ -144,6 +144,12 @@ void TrainingRun::Resume() {
     throw Error(ErrorKind::kInput, "resume {}: step {} is beyond the run's {}", paths_.last(),
                 state.step, total_steps_);
   }
+  if (state.has_best && !fs::exists(paths_.best(), ignored)) {
+    throw Error(
+        ErrorKind::kInput,
+        "resume {}: {}, the model of step {}, is missing; put it back, or begin anew (--replace)",
+        paths_.root, paths_.best(), state.best_step);
+  }
   state_ = std::move(state);
   replaced_before_ = state_.nonfinite_scores_replaced;
 }

@@ -340,6 +340,15 @@ class Checkpoints(Case):
             self.expect(USAGE, flags[0][2:], "train", "--data", self.data, "--out", self.run_directory, "--resume",
                         *SMALL, *flags)
 
+    def test_resumed_without_its_best_model(self):
+        directory = self.copy_run()
+        (directory / "result.json").unlink()
+        self.checkpoint(directory).unlink()
+        train = ("train", "--data", self.data, "--out", directory, *SMALL)
+        self.expect(INPUT, r"run/checkpoints/best\.safetensors, .*is missing.*--replace", *train, "--resume")
+        self.assertFalse((directory / "result.json").exists())
+        self.assertEqual(run(*train, "--replace").returncode, 0)
+
     def test_header_length_beyond_the_file(self):
         directory = self.copy_run()
         path = self.checkpoint(directory)
