@@ -94,6 +94,7 @@ void AddCompareCommand(CLI::App& program) {
       ->add_option(
           "--out", arguments->out,
           "Directory of the runs and the report; its comparison may be extended, not replaced")
+      ->check(NotEmpty)
       ->type_name("DIR")
       ->capture_default_str();
   command->add_flag("--no-baseline", arguments->no_baseline, "Leave the linear baseline out");

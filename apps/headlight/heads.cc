@@ -70,6 +70,10 @@ std::vector<AnalysedText> TextsOf(const HeadsArguments& arguments, const LoadedC
 
 std::vector<GoldText> GoldOf(const HeadsArguments& arguments, const LoadedClassifier& loaded) {
   std::vector<RelationsExample> examples = ParseRelations(ReadFile(arguments.gold), arguments.gold);
+  if (examples.empty()) {
+    throw Error(ErrorKind::kInput, "{}: is empty; `data make relations` writes gold relations",
+                arguments.gold);
+  }
   if (static_cast<int64_t>(examples.size()) > arguments.texts)
     examples.resize(static_cast<size_t>(arguments.texts));
   GoldTexts gold = AlignGold(loaded.encoder, examples, arguments.gold);

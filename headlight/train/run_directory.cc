@@ -208,7 +208,14 @@ TrainConfig ReadConfig(const RunPaths& paths) {
     throw Error(ErrorKind::kInput, "{}: is not a run directory (it has no config.toml)",
                 paths.root);
   }
-  return TrainConfigFromToml(ReadFile(paths.config(), kMostJsonBytes), paths.config());
+  TrainConfig config =
+      TrainConfigFromToml(ReadFile(paths.config(), kMostJsonBytes), paths.config());
+  try {
+    ValidateTrainConfig(config);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kInput, "{}: {}", paths.config(), error.what());
+  }
+  return config;
 }
 
 void CheckSameChoices(const RunPaths& paths, const TrainConfig& config) {

@@ -161,6 +161,10 @@ class Usage(Case):
                         flag, value)
         self.expect(USAGE, r"--top", "profile", self.run_directory, "--top=-3")
 
+    def test_out_that_is_empty(self):
+        for command in ("train", "compare"):
+            self.expect(USAGE, r"--out: must not be empty", command, "--data", self.data, "--out", "", *SMALL)
+
     def test_show_layer_out_of_range(self):
         self.expect(USAGE, r"layer.*7", "show", self.run_directory, "good word", "--layer", "7")
 
@@ -265,6 +269,9 @@ class Data(Case):
         data.unlink()
         self.expect(INPUT, r"d\.csv.*r/config\.toml.*--data", "heads", self.folder / "r")
         self.expect(INPUT, r"d\.csv.*r/config\.toml", "profile", self.folder / "r", "--profile-steps", 1)
+
+    def test_gold_file_that_is_empty(self):
+        self.expect(INPUT, r"g\.jsonl: is empty", "heads", self.run_directory, "--gold", self.write("g.jsonl", "\n"))
 
     def test_gold_file_that_is_none(self):
         self.expect(INPUT, r"g\.jsonl:1", "heads", self.run_directory, "--gold", self.write("g.jsonl", "{}\n"))
@@ -379,6 +386,13 @@ class Checkpoints(Case):
         config = directory / "config.toml"
         config.write_text(re.sub(r"format_version\s*=\s*\d+", "format_version = 999", config.read_text()))
         self.predict(directory, r"config\.toml.*999")
+
+    def test_config_whose_choices_do_not_fit(self):
+        directory = self.copy_run()
+        config = directory / "config.toml"
+        config.write_text(re.sub(r"(?m)^heads = 2$", "heads = 3", config.read_text()))
+        for command in (("predict", "good"), ("eval", "--data", self.data), ("heads",), ("show", "good"), ("profile",)):
+            self.expect(INPUT, r"run/config\.toml: model: heads must divide dim 16", command[0], directory, *command[1:])
 
     def test_config_that_is_no_toml(self):
         directory = self.copy_run()
