@@ -139,7 +139,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const PreparedData& data,
 void TrainingRun::Resume() {
   std::error_code ignored;
   if (!fs::exists(paths_.last(), ignored)) return;  // killed before the first checkpoint
-  TrainerState state = LoadTraining(paths_.last(), model_, optimizer_);
+  TrainerState state = LoadTraining(paths_.last(), data_.encoder, model_, optimizer_);
   if (state.position > batches_per_epoch_ || state.step > total_steps_) {
     throw Error(ErrorKind::kInput, "resume {}: step {} is beyond the run's {}", paths_.last(),
                 state.step, total_steps_);
@@ -308,7 +308,7 @@ void TrainingRun::FinishEpoch() {
     state_.has_best = true;
     state_.best = state_.last;
     state_.best_step = state_.step;
-    SaveModel(paths_.best(), model_, state_.step);
+    SaveModel(paths_.best(), model_, data_.encoder, state_.step);
   }
   state_.epochs_without_better = record.best ? 0 : state_.epochs_without_better + 1;
   const int64_t patience = config_.evaluation.patience;
@@ -343,7 +343,7 @@ void TrainingRun::Save() {
   state_.nonfinite_scores_replaced = replaced_before_ + model_.NonfiniteScoresReplaced();
   state_.metrics_lines = log_->lines();
   log_->Sync();
-  SaveTraining(paths_.last(), model_, optimizer_, state_);
+  SaveTraining(paths_.last(), model_, data_.encoder, optimizer_, state_);
 }
 
 void TrainingRun::StopIfAsked() {

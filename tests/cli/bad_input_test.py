@@ -356,6 +356,19 @@ class Checkpoints(Case):
         self.assertFalse((directory / "result.json").exists())
         self.assertEqual(run(*train, "--replace").returncode, 0)
 
+    def test_of_another_run(self):
+        directory = self.copy_run()
+        config, text = directory / "config.toml", directory / "text.json"
+        before = config.read_text()
+        for key, old, new in (("heads", "2", "4"), ("activation", "'relu'", "'gelu'")):
+            config.write_text(before.replace(f"\n{key} = {old}\n", f"\n{key} = {new}\n"))
+            self.assertNotEqual(config.read_text(), before)
+            self.predict(directory, rf"best\.safetensors: was saved with {key} .*config\.toml .*belong together")
+        config.write_text(before.replace("attention = 'fused'", "attention = 'naive'"))  # the same weights
+        self.assertEqual(run("predict", directory, "good word").returncode, 0)
+        text.write_text(text.read_text().replace('"pos"', '"?"').replace('"neg"', '"pos"').replace('"?"', '"neg"'))
+        self.predict(directory, r"best\.safetensors: was saved with other .*text\.json .*belong together")
+
     def test_header_length_beyond_the_file(self):
         directory = self.copy_run()
         path = self.checkpoint(directory)
