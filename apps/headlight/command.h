@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <string>
 
 namespace headlight::app {
 
@@ -18,6 +19,11 @@ std::atomic<bool>& StopRequested();
 // The command's exit code when it ran to its end but has something to say (4: a check did not
 // hold).
 void SetExitCode(int code);
+
+// A check of a flag's value, for CLI::Option::check.
+inline std::string NotEmpty(const std::string& value) {
+  return value.empty() ? "must not be empty" : "";
+}
 
 void AddTrainCommand(CLI::App& program);
 void AddEvalCommand(CLI::App& program);

@@ -1,9 +1,10 @@
 // headlight compare: a grid of runs, one table, one page.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 
 #include "apps/headlight/command.h"
+#include "apps/headlight/exit_codes.h"
 #include "apps/headlight/output.h"
 #include "apps/headlight/train_flags.h"
 #include "headlight/experiment/compare.h"
@@ -66,6 +67,11 @@ void RunCompare(const CompareArguments& arguments) {
     for (const std::string& sentence : ComparisonSentences(comparison)) PrintBytes(sentence + "\n");
   }
   Say("report: {}/report.html (also .md, .csv, .json)", arguments.out);
+  if (comparison.failed.empty()) return;
+  std::vector<std::string> failed;
+  for (const FailedRun& run : comparison.failed) failed.push_back(run.directory);
+  Say("failed, and in no mean of the table: {}", fmt::join(failed, ", "));
+  SetExitCode(kExitFailed);
 }
 
 }  // namespace
@@ -84,7 +90,11 @@ void AddCompareCommand(CLI::App& program) {
   command->add_option("--seeds", arguments->seeds, "Runs per combination, from --seed on")
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--out", arguments->out, "Directory of the runs and the report")
+  command
+      ->add_option(
+          "--out", arguments->out,
+          "Directory of the runs and the report; its comparison may be extended, not replaced")
+      ->check(NotEmpty)
       ->type_name("DIR")
       ->capture_default_str();
   command->add_flag("--no-baseline", arguments->no_baseline, "Leave the linear baseline out");

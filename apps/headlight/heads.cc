@@ -7,6 +7,7 @@
 #include "apps/headlight/output.h"
 #include "headlight/analysis/head_summary.h"
 #include "headlight/analysis/relation_scores.h"
+#include "headlight/base/error.h"
 #include "headlight/io/file.h"
 #include "headlight/report/heads_report.h"
 #include "headlight/train/checkpoint.h"
@@ -26,9 +27,20 @@ struct HeadsArguments {
   bool json = false;
 };
 
+PreparedData OwnData(const RunPaths& paths, const TrainConfig& config) {
+  try {
+    PreparedData data = PrepareRunData(paths, config);
+    if (!BeganOnOtherData(paths, data)) return data;
+    throw Error(ErrorKind::kInput, "run {}: the data are not those that the run began on",
+                paths.root);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "{}; --data FILE measures on other text", error.what());
+  }
+}
+
 // The run's own validation text.
-std::vector<std::string> OwnTexts(const LoadedClassifier& loaded) {
-  const PreparedData data = PrepareData(loaded.config);
+std::vector<std::string> OwnTexts(const std::string& run, const LoadedClassifier& loaded) {
+  const PreparedData data = OwnData(RunPaths(run), loaded.config);
   std::vector<std::string> texts;
   for (int64_t i = 0; i < data.valid.size(); ++i) {
     std::string text;
@@ -44,7 +56,7 @@ std::vector<std::string> OwnTexts(const LoadedClassifier& loaded) {
 std::vector<AnalysedText> TextsOf(const HeadsArguments& arguments, const LoadedClassifier& loaded) {
   std::vector<std::string> texts;
   if (arguments.data.empty()) {
-    texts = OwnTexts(loaded);
+    texts = OwnTexts(arguments.run, loaded);
   } else {
     for (const Example& example :
          ReadEvaluationData(arguments.data, loaded.config.data.read).examples) {
@@ -58,6 +70,10 @@ std::vector<AnalysedText> TextsOf(const HeadsArguments& arguments, const LoadedC
 
 std::vector<GoldText> GoldOf(const HeadsArguments& arguments, const LoadedClassifier& loaded) {
   std::vector<RelationsExample> examples = ParseRelations(ReadFile(arguments.gold), arguments.gold);
+  if (examples.empty()) {
+    throw Error(ErrorKind::kInput, "{}: is empty; `data make relations` writes gold relations",
+                arguments.gold);
+  }
   if (static_cast<int64_t>(examples.size()) > arguments.texts)
     examples.resize(static_cast<size_t>(arguments.texts));
   GoldTexts gold = AlignGold(loaded.encoder, examples, arguments.gold);
@@ -108,12 +124,14 @@ void AddHeadsCommand(CLI::App& program) {
       program.add_subcommand("heads", "Measure every head: entropy, distances, shares, role");
   auto arguments = std::make_shared<HeadsArguments>();
   command->add_option("run", arguments->run, "Run directory")->required()->type_name("RUN");
-  command->add_option("--gold", arguments->gold, "Gold relations (JSONL of `data make relations`)")
-      ->type_name("FILE");
+  auto* gold = command->add_option("--gold", arguments->gold,
+                                   "Gold relations (JSONL of `data make relations`)");
+  gold->type_name("FILE");
   command
       ->add_option("--data", arguments->data,
                    "Text to measure on; the run's validation text unless given")
-      ->type_name("PATH");
+      ->type_name("PATH")
+      ->excludes(gold);
   command->add_option("--texts", arguments->texts, "Texts measured, at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
       ->type_name("N")
@@ -121,7 +139,7 @@ void AddHeadsCommand(CLI::App& program) {
   auto* shuffle =
       command->add_option("--shuffle-gold", arguments->shuffle_gold,
                           "A control: move each relation's target to a random place, by this seed");
-  shuffle->type_name("SEED");
+  shuffle->type_name("SEED")->needs(gold);
   command->add_flag("--all", arguments->all,
                     "Every head against every relation, not only the best");
   command->add_flag("--json", arguments->json, "JSON on stdout");

@@ -150,7 +150,8 @@ Profile RunProfile(const ProfileArguments& arguments, TrainConfig config) {
   config.output.checkpoint_every = 0;
   config.evaluation.patience = 0;
   ValidateTrainConfig(config);
-  const PreparedData data = PrepareData(config);
+  const PreparedData data =
+      arguments.run.empty() ? PrepareData(config) : PrepareRunData(RunPaths(arguments.run), config);
   const TemporaryFolder folder;
   Profile profile(config.model.precision);
   int64_t step = 0;
@@ -207,7 +208,15 @@ void PrintProfile(const ProfileArguments& arguments, const Profile& profile) {
 }
 
 TrainConfig ConfigOf(const ProfileArguments& arguments) {
-  if (!arguments.run.empty()) return ReadConfig(RunPaths(arguments.run));
+  if (!arguments.run.empty()) {
+    const std::string flag = arguments.flags.FirstGiven();
+    if (flag.empty()) return ReadConfig(RunPaths(arguments.run));
+    throw Error(
+        ErrorKind::kUsage,
+        "profile: the choices of the run {} are profiled, so {} has no effect; leave out one "
+        "of both",
+        arguments.run, flag);
+  }
   TrainConfig config = arguments.flags.Config();
   if (config.data.data.empty())
     throw Error(ErrorKind::kUsage, "profile: name a run, or give --data");
@@ -236,6 +245,7 @@ void AddProfileCommand(CLI::App& program) {
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--top", arguments->top, "Stages shown")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}))
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--trace", arguments->trace, "Write a trace for chrome://tracing or Perfetto")

@@ -51,6 +51,7 @@ void AddTrainCommand(CLI::App& program) {
   auto arguments = std::make_shared<TrainArguments>();
   command->add_option("--out", arguments->out, "Run directory, created if need be")
       ->required()
+      ->check(NotEmpty)
       ->type_name("DIR");
   auto* resume = command->add_flag("--resume", arguments->resume,
                                    "Go on with an interrupted run; a finished one is shown");

@@ -68,6 +68,13 @@ TrainFlags::Grid TrainFlags::SplitGrid() const {
   return grid;
 }
 
+std::string TrainFlags::FirstGiven() const {
+  for (const Flag& flag : flags_) {
+    if (!flag.values->empty()) return "--" + flag.field->name;
+  }
+  return "";
+}
+
 std::string TrainFlags::Given(std::string_view name, std::string_view absent) const {
   for (const Flag& flag : flags_) {
     if (flag.field->name == name && !flag.values->empty()) return flag.values->front();

@@ -51,6 +51,9 @@ class TrainFlags {
   };
   Grid SplitGrid() const;
 
+  // The first flag that was given, with its dashes; empty for none.
+  std::string FirstGiven() const;
+
   // What was given for the flag --name, or `absent`.
   std::string Given(std::string_view name, std::string_view absent) const;
 

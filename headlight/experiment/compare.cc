@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "headlight/base/error.h"
@@ -14,6 +17,8 @@
 
 namespace headlight {
 namespace {
+
+namespace fs = std::filesystem;
 
 TrainConfig ConfigOf(const CompareOptions& options, const Choices& choices, int64_t seed) {
   TrainConfig config = options.base;
@@ -71,6 +76,72 @@ class DataCache {
   std::unique_ptr<PreparedData> data_;
 };
 
+// A cell before it is trained.
+struct GridCell {
+  Choices choices;
+  TrainConfig config;
+  std::string directory;
+};
+
+GridCell CellOf(const CompareOptions& options, const Choices& choices, int64_t seed) {
+  TrainConfig config = ConfigOf(options, choices, seed);
+  const std::string name = CellName(choices, static_cast<uint64_t>(config.training.seed));
+  return {choices, std::move(config), options.directory + "/" + name};
+}
+
+ComparedRun TrainCell(const CompareOptions& options, const GridCell& cell,
+                      const PreparedData& data) {
+  ComparedRun run{cell.directory, cell.config.training.seed, {}, {}};
+  std::unique_ptr<CellProgress> progress;
+  if (options.progress != nullptr) {
+    progress = std::make_unique<CellProgress>(
+        options.progress, fmt::format("{} seed {}", ChoicesLabel(cell.choices), run.seed));
+  }
+  run.result =
+      Train(cell.config, data, {run.directory, OnExisting::kResume, progress.get(), options.stop});
+  run.history = ReadHistory(RunPaths(run.directory));
+  return run;
+}
+
+// Before anything is trained: the runs that are there go on, and the report that is there is not
+// replaced by one without its runs.
+void CheckDirectory(const CompareOptions& options, const std::vector<Choices>& combinations) {
+  std::error_code ignored;
+  std::set<fs::path> cells;
+  for (const Choices& choices : combinations) {
+    for (int64_t seed = 0; seed < options.seeds; ++seed) {
+      const GridCell cell = CellOf(options, choices, seed);
+      const RunPaths paths(cell.directory);
+      if (fs::exists(paths.config(), ignored)) CheckSameChoices(paths, cell.config);
+      cells.insert(fs::path(cell.directory).filename());
+    }
+  }
+  if (!fs::exists(options.directory + "/report.json", ignored)) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(options.directory, ignored)) {
+    const bool run = fs::exists(RunPaths(entry.path()).config(), ignored);
+    if (!run || cells.contains(entry.path().filename())) continue;
+    throw Error(ErrorKind::kUsage,
+                "compare {}: holds the report of another comparison ({} is not in this one); name "
+                "another --out, or delete that folder",
+                options.directory, entry.path().filename().string());
+  }
+}
+
+// The run joins `row`, or the comparison's failed ones.
+void AddCell(const CompareOptions& options, const GridCell& cell, const PreparedData& data,
+             ComparedChoices& row, Comparison& comparison) {
+  try {
+    row.runs.push_back(TrainCell(options, cell, data));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kNumeric) throw;
+    comparison.failed.push_back(
+        {cell.choices, cell.config.training.seed, cell.directory, error.what()});
+    if (options.progress != nullptr) {
+      options.progress->Message(fmt::format("{} failed: {}", cell.directory, error.what()));
+    }
+  }
+}
+
 }  // namespace
 
 Comparison RunComparison(const CompareOptions& options) {
@@ -78,7 +149,8 @@ Comparison RunComparison(const CompareOptions& options) {
     throw Error(ErrorKind::kUsage, "--seeds: must be 1 to 1000, found {}", options.seeds);
   }
   const std::vector<Choices> combinations = ExpandGrid(options.variations);
-  for (const Choices& choices : combinations) ConfigOf(options, choices, 0);
+  for (const Choices& choices : combinations) ConfigOf(options, choices, options.seeds - 1);
+  CheckDirectory(options, combinations);
 
   Comparison comparison;
   comparison.directory = options.directory;
@@ -88,26 +160,18 @@ Comparison RunComparison(const CompareOptions& options) {
   for (const Choices& choices : combinations) {
     ComparedChoices row{choices, {}};
     for (int64_t seed = 0; seed < options.seeds; ++seed) {
-      const TrainConfig config = ConfigOf(options, choices, seed);
-      const PreparedData& data = cache.For(config);
+      const GridCell cell = CellOf(options, choices, seed);
+      const PreparedData& data = cache.For(cell.config);
       if (options.baseline && !comparison.baseline) comparison.baseline = FitBaseline(data);
       comparison.classes = static_cast<int64_t>(data.encoder.labels().size());
-
-      ComparedRun run;
-      run.seed = config.training.seed;
-      const std::string name = CellName(choices, static_cast<uint64_t>(run.seed));
-      run.directory = options.directory + "/" + name;
-      std::unique_ptr<CellProgress> progress;
-      if (options.progress != nullptr) {
-        progress = std::make_unique<CellProgress>(
-            options.progress, fmt::format("{} seed {}", ChoicesLabel(choices), run.seed));
-      }
-      run.result =
-          Train(config, data, {run.directory, OnExisting::kResume, progress.get(), options.stop});
-      run.history = ReadHistory(RunPaths(run.directory));
-      row.runs.push_back(std::move(run));
+      AddCell(options, cell, data, row, comparison);
     }
-    comparison.rows.push_back(std::move(row));
+    if (!row.runs.empty()) comparison.rows.push_back(std::move(row));
+  }
+  if (comparison.rows.empty()) {
+    const FailedRun& first = comparison.failed.front();
+    throw Error(ErrorKind::kNumeric, "compare {}: every run failed, the first in {}: {}",
+                options.directory, first.directory, first.problem);
   }
   return comparison;
 }

@@ -18,8 +18,10 @@
 namespace headlight {
 
 struct CompareOptions {
-  std::string directory;  // the cells' run directories lie below it
-  TrainConfig base;       // what is not varied; its seed is the first seed
+  // The cells' run directories lie below it. Where it holds a report, every run there is to be a
+  // cell of this grid, which may be larger.
+  std::string directory;
+  TrainConfig base;  // what is not varied; its seed is the first seed
   std::vector<Variation> variations;
   int64_t seeds = 1;  // base seed, base seed + 1, ...
   bool baseline = true;
@@ -35,6 +37,14 @@ struct ComparedRun {
   RunHistory history;
 };
 
+// A run in which a value became non-finite.
+struct FailedRun {
+  Choices choices;
+  int64_t seed = 0;
+  std::string directory;
+  std::string problem;  // names the step and the place
+};
+
 // One combination of choices, over its seeds.
 struct ComparedChoices {
   Choices choices;
@@ -45,15 +55,17 @@ struct Comparison {
   std::string directory;
   TrainConfig base;
   std::vector<Variation> variations;
-  std::vector<ComparedChoices> rows;
+  std::vector<ComparedChoices> rows;  // with at least one run each
+  std::vector<FailedRun> failed;      // in no row
   // On the data of the first row; absent when it was not asked for.
   std::optional<LinearBaseline> baseline;
   int64_t classes = 0;
 };
 
 // Trains every cell that has no result yet, choices in order and seeds within. All configurations
-// are checked before the first run begins. Throws kUsage for choices that make no sense (or a
-// directory whose cells were trained with others), and what Train throws.
+// are checked before the first run begins. A run in which a value becomes non-finite fails alone.
+// Throws kUsage for choices that make no sense (or a directory whose cells were trained with
+// others), kNumeric when every run failed, and what else Train throws.
 Comparison RunComparison(const CompareOptions& options);
 
 // The values of one measure over the seeds of a row.

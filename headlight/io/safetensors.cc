@@ -93,6 +93,16 @@ Tensor MakeTensor(const SafetensorsEntry& entry, MemoryTag tag) {
   return Tensor::Uninitialized(entry.shape, entry.dtype, tag);
 }
 
+SafetensorsHeader ReadHeader(FileReader& file, const std::string& path) {
+  const int64_t size = file.bytes();
+  std::string first(static_cast<size_t>(std::min<int64_t>(size, 8)), '\0');
+  file.Read(first.data(), static_cast<int64_t>(first.size()));
+  const int64_t length = SafetensorsHeaderLength(first, size, path);
+  std::string json(static_cast<size_t>(length), '\0');
+  file.Read(json.data(), length);
+  return ParseSafetensorsHeader(json, size - 8 - length, path);
+}
+
 }  // namespace
 
 void WriteSafetensors(const std::string& path, const Safetensors& contents) {
@@ -131,13 +141,7 @@ Safetensors ParseSafetensors(std::string_view bytes, const std::string& name,
 Safetensors ReadSafetensors(const std::string& path, const ReadSafetensorsOptions& options) {
   // Straight into the tensors: a checkpoint is not held twice.
   FileReader file(path, options.max_bytes);
-  const int64_t size = file.bytes();
-  std::string first(static_cast<size_t>(std::min<int64_t>(size, 8)), '\0');
-  file.Read(first.data(), static_cast<int64_t>(first.size()));
-  const int64_t length = SafetensorsHeaderLength(first, size, path);
-  std::string json(static_cast<size_t>(length), '\0');
-  file.Read(json.data(), length);
-  SafetensorsHeader header = ParseSafetensorsHeader(json, size - 8 - length, path);
+  SafetensorsHeader header = ReadHeader(file, path);
   Safetensors contents;
   contents.metadata = std::move(header.metadata);
   for (const SafetensorsEntry& entry : header.entries) {
@@ -146,6 +150,11 @@ Safetensors ReadSafetensors(const std::string& path, const ReadSafetensorsOption
     contents.tensors.emplace(entry.name, std::move(tensor));
   }
   return contents;
+}
+
+std::map<std::string, std::string> ReadSafetensorsMetadata(const std::string& path) {
+  FileReader file(path, ReadSafetensorsOptions{}.max_bytes);
+  return ReadHeader(file, path).metadata;
 }
 
 }  // namespace headlight

@@ -37,7 +37,9 @@ struct ReadSafetensorsOptions {
 
 // Tensors own their memory, contiguous. kInput for dtypes or ranks (over kMaxRank) we do not have.
 Safetensors ReadSafetensors(const std::string& path, const ReadSafetensorsOptions& options = {});
-// The same from memory; `name` stands for the path in messages.
+// Without reading the tensors.
+std::map<std::string, std::string> ReadSafetensorsMetadata(const std::string& path);
+// ReadSafetensors from memory; `name` stands for the path in messages.
 Safetensors ParseSafetensors(std::string_view bytes, const std::string& name,
                              const ReadSafetensorsOptions& options = {});
 

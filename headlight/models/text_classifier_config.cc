@@ -47,6 +47,10 @@ void ValidateHeads(const TextClassifierConfig& config) {
     throw Error(ErrorKind::kUsage, "model: a given scale must be positive and finite, found {}",
                 config.scale_value);
   }
+  if (config.scale != ScaleKind::kGiven && config.scale_value != 0) {
+    throw Error(ErrorKind::kUsage, "model: scale-value {} needs scale given, found {}",
+                config.scale_value, Name(config.scale));
+  }
 }
 
 void ValidateSizes(const TextClassifierConfig& config) {
@@ -103,6 +107,12 @@ void ValidateConfig(const TextClassifierConfig& config) {
   if (config.relative_values && config.positions != PositionKind::kRelative) {
     throw Error(ErrorKind::kUsage, "model: relative values need relative positions, found {}",
                 Name(config.positions));
+  }
+  if (config.relative_distance > 0 && config.positions != PositionKind::kRelative) {
+    throw Error(
+        ErrorKind::kUsage,
+        "model: relative-distance needs relative positions (--positions relative), found {}",
+        Name(config.positions));
   }
 }
 

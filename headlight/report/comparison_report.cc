@@ -121,6 +121,24 @@ void AddBaselineRow(const Comparison& comparison, Table& table) {
   table.AddRow(std::move(cells));
 }
 
+void AddFailedRows(const Comparison& comparison, Table& table) {
+  if (comparison.failed.empty()) return;
+  table.StartGroup("failed: a value became non-finite");
+  for (const FailedRun& run : comparison.failed) {
+    std::vector<Cell> cells;
+    for (const auto& [name, value] : run.choices) cells.emplace_back(value);
+    if (cells.empty()) cells.emplace_back(ChoicesLabel(run.choices));
+    for (size_t i = cells.size(); i < table.columns().size(); ++i) {
+      const std::string& key = table.columns()[i].key;
+      cells.emplace_back();
+      // Null for machines: there are no numbers.
+      if (key == "seeds") cells.back().text = fmt::format("seed {}", run.seed);
+      if (key == "valid_accuracy") cells.back().text = "failed";
+    }
+    table.AddRow(std::move(cells));
+  }
+}
+
 std::string Points(double share) { return fmt::format("{:.2f} points", share * 100); }
 
 std::string DifferenceSentence(const Comparison& comparison, const Findings& findings) {
@@ -276,6 +294,7 @@ bool FirstChoiceIsNumeric(const Comparison& comparison) {
 Table ComparisonTable(const Comparison& comparison) {
   Table table(TableColumns(comparison));
   for (const ComparedChoices& row : comparison.rows) table.AddRow(RowCells(comparison, row));
+  AddFailedRows(comparison, table);
   if (comparison.baseline) AddBaselineRow(comparison, table);
   return table;
 }
@@ -289,6 +308,11 @@ std::vector<std::string> ComparisonSentences(const Comparison& comparison) {
                                   ChoicesLabel(best_row.choices), FormatInterval(best, 100, 2)));
   sentences.push_back(DifferenceSentence(comparison, findings));
   if (comparison.baseline) sentences.push_back(BaselineSentence(comparison, best));
+  for (const FailedRun& run : comparison.failed) {
+    sentences.push_back(fmt::format("{} with seed {} failed and is in no mean ({}): {}.",
+                                    ChoicesLabel(run.choices), run.seed, run.directory,
+                                    run.problem));
+  }
   return sentences;
 }
 

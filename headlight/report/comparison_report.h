@@ -10,7 +10,8 @@
 
 namespace headlight {
 
-// A row per combination of choices, means over its seeds, then the linear baseline.
+// A row per combination of choices, means over its seeds, then the runs that failed and the linear
+// baseline.
 Table ComparisonTable(const Comparison& comparison);
 
 // What the table says, in words: the best row, whether differences exceed the seeds' spread, what

@@ -3,12 +3,15 @@
 #include <sys/stat.h>
 
 #include <charconv>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "headlight/base/error.h"
+#include "headlight/base/fingerprint.h"
 #include "headlight/io/safetensors.h"
+#include "headlight/train/config_field.h"
 #include "headlight/train/json-inl.h"
 
 namespace headlight {
@@ -19,7 +22,33 @@ using internal::Json;
 constexpr const char* kFormatVersion = "1";
 constexpr std::string_view kOptimizerPrefix = "optimizer.";
 
-Safetensors ModelContents(const TextClassifier& model, int64_t step) {
+// A choice that the weights do not depend on: how products and attention are computed.
+bool IsOfComputation(const ConfigField& field) {
+  return field.name == "attention" || field.name == "precision";
+}
+
+// {"heads": "2", ...}: what shapes the model, but for sizes that the tensors' shapes tell.
+Json ModelChoices(const TextClassifierConfig& model) {
+  TrainConfig config;
+  config.model = model;
+  Json choices = Json::object();
+  for (const ConfigField& field : TrainFields()) {
+    if (field.section == "model" && !IsOfComputation(field)) {
+      choices[field.name] = GetField(config, field.name);
+    }
+  }
+  return choices;
+}
+
+// Of what gives ids and classes their meaning.
+std::string TextFingerprint(const TextEncoder& encoder) {
+  Fingerprint fingerprint;
+  for (const std::string& token : encoder.vocabulary().tokens()) fingerprint.Add(token);
+  for (const std::string& label : encoder.labels()) fingerprint.Add(label);
+  return fmt::format("{:016x}", fingerprint.value());
+}
+
+Safetensors ModelContents(const TextClassifier& model, const TextEncoder& encoder, int64_t step) {
   Safetensors contents;
   for (const Parameter* parameter : model.Parameters()) {
     contents.tensors.emplace(parameter->name, parameter->value);
@@ -27,19 +56,23 @@ Safetensors ModelContents(const TextClassifier& model, int64_t step) {
   contents.metadata["format"] = "headlight-checkpoint";
   contents.metadata["format_version"] = kFormatVersion;
   contents.metadata["step"] = fmt::format("{}", step);
+  contents.metadata["model"] = ModelChoices(model.config()).dump();
+  contents.metadata["text"] = TextFingerprint(encoder);
   return contents;
 }
 
-const std::string& Metadata(const Safetensors& contents, const char* key, const std::string& path) {
-  const auto found = contents.metadata.find(key);
-  if (found == contents.metadata.end()) {
+using MetadataMap = std::map<std::string, std::string>;
+
+const std::string& Metadata(const MetadataMap& metadata, const char* key, const std::string& path) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) {
     throw Error(ErrorKind::kInput, "checkpoint {}: lacks the metadata '{}'", path, key);
   }
   return found->second;
 }
 
 int64_t StepOf(const Safetensors& contents, const std::string& path) {
-  const std::string& text = Metadata(contents, "step", path);
+  const std::string& text = Metadata(contents.metadata, "step", path);
   int64_t step = -1;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, step);
@@ -52,7 +85,7 @@ int64_t StepOf(const Safetensors& contents, const std::string& path) {
 Safetensors ReadCheckpoint(const std::string& path) {
   // What is read is copied into the model, so its memory is not the model's.
   Safetensors contents = ReadSafetensors(path, {.tag = MemoryTag::kOther});
-  const std::string& version = Metadata(contents, "format_version", path);
+  const std::string& version = Metadata(contents.metadata, "format_version", path);
   if (version != kFormatVersion) {
     throw Error(ErrorKind::kInput, "checkpoint {}: format_version must be {}, found '{}'", path,
                 kFormatVersion, version);
@@ -75,8 +108,38 @@ const Tensor& FittingTensor(const Safetensors& contents, const std::string& name
   return tensor;
 }
 
+// That config.toml and text.json are those of the weights. Checkpoints of earlier versions do not
+// say, nor do they know choices that came later.
+void CheckBelongs(const MetadataMap& metadata, const std::string& path, const TextClassifier& model,
+                  const TextEncoder& encoder) {
+  if (const auto text = metadata.find("text"); text != metadata.end()) {
+    if (text->second != TextFingerprint(encoder)) {
+      throw Error(ErrorKind::kInput,
+                  "checkpoint {}: was saved with other tokens or labels than those in text.json of "
+                  "its run; the two files do not belong together",
+                  path);
+    }
+  }
+  const auto saved = metadata.find("model");
+  if (saved == metadata.end()) return;
+  const std::string name = "checkpoint " + path + ": model";
+  const Json choices = internal::ParseObject(saved->second, name);
+  const Json wanted = ModelChoices(model.config());
+  for (const auto& [key, value] : wanted.items()) {
+    if (!choices.contains(key)) continue;
+    const std::string found = internal::TextFieldOf(choices, key.c_str(), name);
+    if (found == value.get<std::string>()) continue;
+    throw Error(
+        ErrorKind::kInput,
+        "checkpoint {}: was saved with {} {}, config.toml of its run says {}; the two files "
+        "do not belong together",
+        path, key, found, value.get<std::string>());
+  }
+}
+
 // Everything is checked before anything is changed.
-void RestoreModel(const Safetensors& contents, const std::string& path, TextClassifier& model) {
+void RestoreModel(const Safetensors& contents, const std::string& path, const TextEncoder& encoder,
+                  TextClassifier& model) {
   const std::vector<Parameter*> parameters = model.Parameters();
   std::set<std::string_view> known;
   for (const Parameter* parameter : parameters) {
@@ -89,6 +152,7 @@ void RestoreModel(const Safetensors& contents, const std::string& path, TextClas
     throw Error(ErrorKind::kInput, "checkpoint {}: holds the tensor {}, which the model lacks",
                 path, name);
   }
+  CheckBelongs(contents.metadata, path, model, encoder);
   for (Parameter* parameter : parameters) {
     parameter->value.CopyFrom(contents.tensors.at(parameter->name));
   }
@@ -151,6 +215,11 @@ TrainerState StateFromJson(const std::string& text, const std::string& name) {
   return state;
 }
 
+TrainerState StateOf(const MetadataMap& metadata, const std::string& path) {
+  return StateFromJson(Metadata(metadata, "trainer", path),
+                       "checkpoint " + path + ": trainer state");
+}
+
 // config.toml and text.json are not trusted either: a model that the checkpoint is too small for is
 // refused before memory for it is taken.
 void CheckFileHoldsModel(const std::string& run, const std::string& path,
@@ -170,35 +239,52 @@ void CheckFileHoldsModel(const std::string& run, const std::string& path,
 
 }  // namespace
 
-void SaveModel(const std::string& path, const TextClassifier& model, int64_t step) {
-  WriteSafetensors(path, ModelContents(model, step));
+void SaveModel(const std::string& path, const TextClassifier& model, const TextEncoder& encoder,
+               int64_t step) {
+  WriteSafetensors(path, ModelContents(model, encoder, step));
 }
 
-int64_t LoadModel(const std::string& path, TextClassifier& model) {
+int64_t LoadModel(const std::string& path, const TextEncoder& encoder, TextClassifier& model) {
   const Safetensors contents = ReadCheckpoint(path);
   const int64_t step = StepOf(contents, path);
-  RestoreModel(contents, path, model);
+  RestoreModel(contents, path, encoder, model);
   return step;
 }
 
-void SaveTraining(const std::string& path, const TextClassifier& model, const Optimizer& optimizer,
-                  const TrainerState& state) {
-  Safetensors contents = ModelContents(model, state.step);
+void SaveTraining(const std::string& path, const TextClassifier& model, const TextEncoder& encoder,
+                  const Optimizer& optimizer, const TrainerState& state) {
+  Safetensors contents = ModelContents(model, encoder, state.step);
   for (auto& [name, tensor] : optimizer.State()) contents.tensors.emplace(name, tensor);
   contents.metadata["trainer"] = StateToJson(state).dump();
   WriteSafetensors(path, contents);
 }
 
-TrainerState LoadTraining(const std::string& path, TextClassifier& model, Optimizer& optimizer) {
+TrainerState LoadTraining(const std::string& path, const TextEncoder& encoder,
+                          TextClassifier& model, Optimizer& optimizer) {
   const Safetensors contents = ReadCheckpoint(path);
-  TrainerState state =
-      StateFromJson(Metadata(contents, "trainer", path), "checkpoint " + path + ": trainer state");
+  TrainerState state = StateOf(contents.metadata, path);
   std::vector<std::pair<std::string, Tensor>> moments = optimizer.State();
   for (const auto& [name, tensor] : moments) FittingTensor(contents, name, tensor, path);
-  RestoreModel(contents, path, model);
+  RestoreModel(contents, path, encoder, model);
   for (auto& [name, tensor] : moments) tensor.CopyFrom(contents.tensors.at(name));
   optimizer.set_steps(state.step);
   return state;
+}
+
+bool BeganOnOtherData(const RunPaths& paths, const PreparedData& data) {
+  struct stat status {};
+  if (stat(paths.last().c_str(), &status) != 0) return false;
+  const TrainerState state = StateOf(ReadSafetensorsMetadata(paths.last()), paths.last());
+  return state.data_fingerprint != data.fingerprint;
+}
+
+PreparedData PrepareRunData(const RunPaths& paths, const TrainConfig& config) {
+  try {
+    return PrepareData(config);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "{} (the data are those that {} names)", error.what(),
+                paths.config());
+  }
 }
 
 LoadedClassifier LoadClassifier(const std::string& run, CheckpointChoice choice,
@@ -213,7 +299,7 @@ LoadedClassifier LoadClassifier(const std::string& run, CheckpointChoice choice,
   ValidateConfig(resolved);
   CheckFileHoldsModel(run, path, resolved);
   TextClassifier model(resolved, DType::kF32, static_cast<uint64_t>(config.training.seed));
-  const int64_t step = LoadModel(path, model);
+  const int64_t step = LoadModel(path, encoder, model);
   return {std::move(config), std::move(encoder), std::move(model), std::move(path), step};
 }
 

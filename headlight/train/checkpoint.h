@@ -1,6 +1,6 @@
 // Checkpoints: safetensors with the model's parameters under their names and, in last.safetensors,
-// the optimizer's moments and the trainer's state. No clock, path or machine is in them, so the
-// same training gives the same bytes.
+// the optimizer's moments and the trainer's state. The metadata say which model and which text.json
+// they are of. No clock, path or machine is in them, so the same training gives the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "headlight/text/text_encoder.h"
 #include "headlight/train/config.h"
 #include "headlight/train/optimizer.h"
+#include "headlight/train/prepared_data.h"
 #include "headlight/train/run_directory.h"
 
 namespace headlight {
@@ -47,15 +48,25 @@ struct TrainerState {
 };
 
 // The model alone.
-void SaveModel(const std::string& path, const TextClassifier& model, int64_t step);
-// Reads into a model of the same config. kInput, naming the file and the tensor, for a tensor that
-// is missing, unknown, or of another shape or dtype, and for another format_version. Ignores what
-// the trainer adds. Returns the step.
-int64_t LoadModel(const std::string& path, TextClassifier& model);
+void SaveModel(const std::string& path, const TextClassifier& model, const TextEncoder& encoder,
+               int64_t step);
+// Reads into a model of the same config, fed by the same encoder. kInput, naming the file and the
+// tensor, for a tensor that is missing, unknown, or of another shape or dtype, for another
+// format_version, and for the weights of a model of other choices or another text.json (older
+// checkpoints do not say what they are of). Ignores what the trainer adds. Returns the step.
+int64_t LoadModel(const std::string& path, const TextEncoder& encoder, TextClassifier& model);
 
-void SaveTraining(const std::string& path, const TextClassifier& model, const Optimizer& optimizer,
-                  const TrainerState& state);
-TrainerState LoadTraining(const std::string& path, TextClassifier& model, Optimizer& optimizer);
+void SaveTraining(const std::string& path, const TextClassifier& model, const TextEncoder& encoder,
+                  const Optimizer& optimizer, const TrainerState& state);
+TrainerState LoadTraining(const std::string& path, const TextEncoder& encoder,
+                          TextClassifier& model, Optimizer& optimizer);
+
+// Whether a run is known to have begun on other data: its last checkpoint says so. False when there
+// is none.
+bool BeganOnOtherData(const RunPaths& paths, const PreparedData& data);
+
+// The data that a run's config.toml names; errors say that the names are from there.
+PreparedData PrepareRunData(const RunPaths& paths, const TrainConfig& config);
 
 enum class CheckpointChoice { kBest, kLast };
 

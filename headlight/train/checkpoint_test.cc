@@ -95,6 +95,32 @@ TEST_F(CheckpointTest, AConfigOfAHugeModelIsRefusedBeforeItIsMade) {
               AllOf(HasSubstr("too small"), HasSubstr("config.toml")));
 }
 
+TEST_F(CheckpointTest, WeightsOfAnotherModelAreRefused) {
+  TrainConfig config = SmallConfig();
+  config.training.epochs = 1;
+  config.model.heads = 4;
+  Train(config, ToyData(config), {.directory = folder_ / "other"});
+  const RunPaths other(folder_ / "other");
+  const std::string own = ReadFile(other.best());
+  WriteFileAtomically(other.best(), ReadFile(paths_.best()));
+  EXPECT_THAT(MessageOf(ErrorKind::kInput, [&] { LoadClassifier(other.root); }),
+              AllOf(HasSubstr(other.best()), HasSubstr("saved with heads 2, config.toml"),
+                    HasSubstr("says 4")));
+  WriteFileAtomically(other.best(), own);
+  std::string text = ReadFile(other.text());
+  text.replace(text.find("\"good\""), 6, "\"bad_\"");
+  WriteFileAtomically(other.text(), text);
+  EXPECT_THAT(MessageOf(ErrorKind::kInput, [&] { LoadClassifier(other.root); }),
+              AllOf(HasSubstr(other.best()), HasSubstr("text.json")));
+}
+
+TEST_F(CheckpointTest, AnOlderCheckpointThatDoesNotSayItsModelIsRead) {
+  Safetensors contents = ReadSafetensors(paths_.best());
+  EXPECT_EQ(contents.metadata.erase("model") + contents.metadata.erase("text"), 2u);
+  WriteSafetensors(paths_.best(), contents);
+  EXPECT_EQ(LoadClassifier(paths_.root, CheckpointChoice::kBest, Precision::kBF16).step, 9);
+}
+
 TEST_F(CheckpointTest, ABrokenTrainerStateIsRefused) {
   TrainConfig config = SmallConfig();
   config.training.epochs = 1;

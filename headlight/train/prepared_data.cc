@@ -5,26 +5,12 @@
 #include <utility>
 
 #include "headlight/base/error.h"
+#include "headlight/base/fingerprint.h"
 #include "headlight/text/split.h"
 #include "headlight/train/config_field.h"
 
 namespace headlight {
 namespace {
-
-// FNV-1a over 64-bit words.
-class Fingerprint {
- public:
-  template <typename T>
-  void Add(const std::vector<T>& values) {
-    AddWord(values.size());
-    for (const T value : values) AddWord(static_cast<uint64_t>(value));
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  void AddWord(uint64_t word) { value_ = (value_ ^ word) * 0x100000001b3u; }
-  uint64_t value_ = 0xcbf29ce484222325u;
-};
 
 uint64_t FingerprintOf(const EncodedDataset& train, const EncodedDataset& valid) {
   Fingerprint fingerprint;

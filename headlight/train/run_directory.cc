@@ -1,6 +1,7 @@
 #include "headlight/train/run_directory.h"
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "headlight/base/error.h"
 #include "headlight/base/threads.h"
 #include "headlight/io/file.h"
+#include "headlight/train/config_field.h"
 #include "headlight/train/json-inl.h"
 #include "headlight/train/metrics_log.h"
 
@@ -206,7 +208,29 @@ TrainConfig ReadConfig(const RunPaths& paths) {
     throw Error(ErrorKind::kInput, "{}: is not a run directory (it has no config.toml)",
                 paths.root);
   }
-  return TrainConfigFromToml(ReadFile(paths.config(), kMostJsonBytes), paths.config());
+  TrainConfig config =
+      TrainConfigFromToml(ReadFile(paths.config(), kMostJsonBytes), paths.config());
+  try {
+    ValidateTrainConfig(config);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kInput, "{}: {}", paths.config(), error.what());
+  }
+  return config;
+}
+
+void CheckSameChoices(const RunPaths& paths, const TrainConfig& config) {
+  const TrainConfig begun = ReadConfig(paths);
+  std::vector<std::string> differing;
+  for (const std::string& name : DifferingChoices(begun, config)) {
+    differing.push_back(
+        fmt::format("{} ({}, now {})", name, GetField(begun, name), GetField(config, name)));
+  }
+  if (differing.empty()) return;
+  throw Error(
+      ErrorKind::kUsage,
+      "resume {}: the run was begun with other choices of {}; name another --out, or delete "
+      "that folder",
+      paths.root, fmt::join(differing, ", "));
 }
 
 std::string EnvironmentJson() {

@@ -139,16 +139,16 @@ TrainingRun::TrainingRun(const TrainConfig& config, const PreparedData& data,
 void TrainingRun::Resume() {
   std::error_code ignored;
   if (!fs::exists(paths_.last(), ignored)) return;  // killed before the first checkpoint
-  TrainerState state = LoadTraining(paths_.last(), model_, optimizer_);
-  if (state.data_fingerprint != data_.fingerprint) {
-    throw Error(ErrorKind::kInput,
-                "resume {}: the data are not those that the run began on; give the same files, or "
-                "begin another run",
-                paths_.root);
-  }
+  TrainerState state = LoadTraining(paths_.last(), data_.encoder, model_, optimizer_);
   if (state.position > batches_per_epoch_ || state.step > total_steps_) {
     throw Error(ErrorKind::kInput, "resume {}: step {} is beyond the run's {}", paths_.last(),
                 state.step, total_steps_);
+  }
+  if (state.has_best && !fs::exists(paths_.best(), ignored)) {
+    throw Error(
+        ErrorKind::kInput,
+        "resume {}: {}, the model of step {}, is missing; put it back, or begin anew (--replace)",
+        paths_.root, paths_.best(), state.best_step);
   }
   state_ = std::move(state);
   replaced_before_ = state_.nonfinite_scores_replaced;
@@ -308,7 +308,7 @@ void TrainingRun::FinishEpoch() {
     state_.has_best = true;
     state_.best = state_.last;
     state_.best_step = state_.step;
-    SaveModel(paths_.best(), model_, state_.step);
+    SaveModel(paths_.best(), model_, data_.encoder, state_.step);
   }
   state_.epochs_without_better = record.best ? 0 : state_.epochs_without_better + 1;
   const int64_t patience = config_.evaluation.patience;
@@ -343,7 +343,7 @@ void TrainingRun::Save() {
   state_.nonfinite_scores_replaced = replaced_before_ + model_.NonfiniteScoresReplaced();
   state_.metrics_lines = log_->lines();
   log_->Sync();
-  SaveTraining(paths_.last(), model_, optimizer_, state_);
+  SaveTraining(paths_.last(), model_, data_.encoder, optimizer_, state_);
 }
 
 void TrainingRun::StopIfAsked() {
@@ -449,8 +449,8 @@ void RemoveRun(const RunPaths& paths) {
 }
 
 // The stored result when the run has finished, else nothing: then there is something to do.
-std::optional<RunResult> CheckExisting(const TrainConfig& config, const RunPaths& paths,
-                                       OnExisting existing) {
+std::optional<RunResult> CheckExisting(const TrainConfig& config, const PreparedData& data,
+                                       const RunPaths& paths, OnExisting existing) {
   std::error_code ignored;
   if (!fs::exists(paths.config(), ignored)) return std::nullopt;
   if (existing == OnExisting::kReplace) {
@@ -463,10 +463,12 @@ std::optional<RunResult> CheckExisting(const TrainConfig& config, const RunPaths
         "run directory {}: holds a run already; resume or replace it, or name another directory",
         paths.root);
   }
-  const std::vector<std::string> differing = DifferingChoices(ReadConfig(paths), config);
-  if (!differing.empty()) {
-    throw Error(ErrorKind::kUsage, "resume {}: the run was begun with other choices of {}",
-                paths.root, fmt::join(differing, ", "));
+  CheckSameChoices(paths, config);
+  if (BeganOnOtherData(paths, data)) {
+    throw Error(ErrorKind::kInput,
+                "resume {}: the data are not those that the run began on; give the same files, "
+                "name another --out, or delete that folder",
+                paths.root);
   }
   return ReadResult(paths);
 }
@@ -477,7 +479,7 @@ RunResult Train(const TrainConfig& config, const PreparedData& data, const Train
   ValidateTrainConfig(config);
   const RunPaths paths(options.directory);
   const RunLock lock(paths);
-  if (std::optional<RunResult> finished = CheckExisting(config, paths, options.existing)) {
+  if (std::optional<RunResult> finished = CheckExisting(config, data, paths, options.existing)) {
     return *std::move(finished);
   }
   const int64_t threads = config.training.threads;

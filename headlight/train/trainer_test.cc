@@ -191,7 +191,7 @@ TEST(Trainer, ADirectoryWithARunIsNotOverwritten) {
                           Train(other, data,
                                 {.directory = folder / "run", .existing = OnExisting::kResume});
                         }),
-              HasSubstr("other choices of dim"));
+              HasSubstr("other choices of dim (16, now 32); name another --out"));
   Train(other, data, {.directory = folder / "run", .existing = OnExisting::kReplace});
   EXPECT_EQ(LoadClassifier(folder / "run").config.model.dim, 32);
 }
@@ -211,6 +211,20 @@ TEST(Trainer, ResumeRefusesOtherData) {
                                 {.directory = folder / "run", .existing = OnExisting::kResume});
                         }),
               HasSubstr("not those that the run began on"));
+}
+
+TEST(Trainer, AFinishedRunIsNotTheResultOfOtherData) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig();
+  config.training.epochs = 1;
+  Train(config, ToyData(config), {.directory = folder / "run"});
+  const PreparedData other = PrepareData(ToyTexts(72, 9), ToyTexts(24, 2), config.text);
+  const TrainOptions resume{.directory = folder / "run", .existing = OnExisting::kResume};
+  EXPECT_THAT(MessageOf(ErrorKind::kInput, [&] { Train(config, other, resume); }),
+              testing::AllOf(HasSubstr("not those that the run began on"), HasSubstr("--out")));
+  // Without the last checkpoint nothing says what it began on.
+  std::filesystem::remove(RunPaths(folder / "run").last());
+  Train(config, other, resume);
 }
 
 TEST(Trainer, TwoProcessesDoNotTrainIntoOneDirectory) {

@@ -128,6 +128,44 @@ class Usage(Case):
         self.expect(USAGE, r"--vary", "compare", "--data", self.data, "--out", self.folder / "c", "--vary", "heads",
                     *SMALL)
 
+    def test_compare_where_another_comparison_is(self):
+        out = self.folder / "c"
+        compare = ("compare", "--data", self.data, "--out", out, *SMALL, "--no-baseline")
+        self.assertEqual(run(*compare, "--heads", "2").returncode, 0)
+        report = (out / "report.html").read_bytes()
+        self.expect(USAGE, r"another comparison \(heads-2_seed-1 is not .*name another --out, or delete", *compare,
+                    "--vary", "norm=pre,post")
+        self.expect(USAGE, r"heads-2_seed-1: .*other choices of epochs \(1, now 2\); name another --out, or delete",
+                    *compare, "--heads", "4,2", "--epochs", 2)
+        self.assertEqual((out / "report.html").read_bytes(), report)
+        self.assertEqual([path.parent.name for path in out.rglob("config.toml")], ["heads-2_seed-1"])
+        self.assertEqual(run(*compare, "--heads", "4,2", "--seeds", 2).returncode, 0)  # a larger grid
+
+    def test_seeds_beyond_the_largest(self):
+        out = self.folder / "c"
+        self.expect(USAGE, r"seed.*found '9000000000000002'", "compare", "--data", self.data, "--out", out, *SMALL,
+                    "--heads", "1,2", "--seed", 9 * 10**15, "--seeds", 3)
+        self.assertFalse(out.exists())
+
+    def test_choices_without_what_they_are_of(self):
+        self.train(USAGE, r"scale-value 5 needs scale given, found", "--scale-value", "5")
+        self.train(USAGE, r"relative-distance needs relative positions .--positions.*found sinusoidal", "--relative-distance", "5")
+
+    def test_flags_that_contradict_each_other(self):
+        gold = self.folder / "g.jsonl"
+        self.assertEqual(run("data", "make", "relations", "--count", 8, "--out", gold).returncode, 0)
+        heads = ("heads", self.run_directory)
+        self.expect(USAGE, r"--gold excludes --data", *heads, "--gold", gold, "--data", self.data)
+        self.expect(USAGE, r"--shuffle-gold requires --gold", *heads, "--shuffle-gold", 3)
+        for flag, value in (("--heads", 4), ("--data", self.data)):
+            self.expect(USAGE, rf"choices of the run .*run are profiled, so {flag}", "profile", self.run_directory,
+                        flag, value)
+        self.expect(USAGE, r"--top", "profile", self.run_directory, "--top=-3")
+
+    def test_out_that_is_empty(self):
+        for command in ("train", "compare"):
+            self.expect(USAGE, r"--out: must not be empty", command, "--data", self.data, "--out", "", *SMALL)
+
     def test_show_layer_out_of_range(self):
         self.expect(USAGE, r"layer.*7", "show", self.run_directory, "good word", "--layer", "7")
 
@@ -304,6 +342,28 @@ class Data(Case):
     def test_valid_with_a_label_that_train_lacks(self):
         self.train(INPUT, r"(other|label)", "--valid", self.write("v.csv", "text,label\nword,other\nword2,pos\n"))
 
+    def test_data_that_changed_since_the_run(self):
+        data = self.write("d.csv", self.data.read_text())
+        compare = ("compare", "--data", data, "--out", self.folder / "c", *SMALL, "--no-baseline")
+        self.assertEqual(run(*compare, "--heads", "1,2").returncode, 0)
+        heads = ("heads", self.folder / "c" / "heads-2_seed-1")
+        self.assertEqual(run(*heads).returncode, 0)
+        data.write_text(data.read_text() + "good awful,pos\n" * 20)
+        self.expect(INPUT, r"heads-1_seed-1: the data are not those that the run began on.*--out.*delete", *compare,
+                    "--heads", "1,2,4")
+        self.expect(INPUT, r"heads-2_seed-1: the data are not those .*--data", *heads)
+        self.assertEqual(run(*heads, "--data", data).returncode, 0)
+
+    def test_data_that_moved_since_the_run(self):
+        data = self.write("d.csv", self.data.read_text())
+        self.assertEqual(run("train", "--data", data, "--out", self.folder / "r", *SMALL).returncode, 0)
+        data.unlink()
+        self.expect(INPUT, r"d\.csv.*r/config\.toml.*--data", "heads", self.folder / "r")
+        self.expect(INPUT, r"d\.csv.*r/config\.toml", "profile", self.folder / "r", "--profile-steps", 1)
+
+    def test_gold_file_that_is_empty(self):
+        self.expect(INPUT, r"g\.jsonl: is empty", "heads", self.run_directory, "--gold", self.write("g.jsonl", "\n"))
+
     def test_gold_file_that_is_none(self):
         self.expect(INPUT, r"g\.jsonl:1", "heads", self.run_directory, "--gold", self.write("g.jsonl", "{}\n"))
 
@@ -416,6 +476,28 @@ class Checkpoints(Case):
             self.expect(USAGE, flags[0][2:], "train", "--data", self.data, "--out", self.run_directory, "--resume",
                         *SMALL, *flags)
 
+    def test_resumed_without_its_best_model(self):
+        directory = self.copy_run()
+        (directory / "result.json").unlink()
+        self.checkpoint(directory).unlink()
+        train = ("train", "--data", self.data, "--out", directory, *SMALL)
+        self.expect(INPUT, r"run/checkpoints/best\.safetensors, .*is missing.*--replace", *train, "--resume")
+        self.assertFalse((directory / "result.json").exists())
+        self.assertEqual(run(*train, "--replace").returncode, 0)
+
+    def test_of_another_run(self):
+        directory = self.copy_run()
+        config, text = directory / "config.toml", directory / "text.json"
+        before = config.read_text()
+        for key, old, new in (("heads", "2", "4"), ("activation", "'relu'", "'gelu'")):
+            config.write_text(before.replace(f"\n{key} = {old}\n", f"\n{key} = {new}\n"))
+            self.assertNotEqual(config.read_text(), before)
+            self.predict(directory, rf"best\.safetensors: was saved with {key} .*config\.toml .*belong together")
+        config.write_text(before.replace("attention = 'fused'", "attention = 'naive'"))  # the same weights
+        self.assertEqual(run("predict", directory, "good word").returncode, 0)
+        text.write_text(text.read_text().replace('"pos"', '"?"').replace('"neg"', '"pos"').replace('"?"', '"neg"'))
+        self.predict(directory, r"best\.safetensors: was saved with other .*text\.json .*belong together")
+
     def test_header_length_beyond_the_file(self):
         directory = self.copy_run()
         path = self.checkpoint(directory)
@@ -446,6 +528,13 @@ class Checkpoints(Case):
         config = directory / "config.toml"
         config.write_text(re.sub(r"format_version\s*=\s*\d+", "format_version = 999", config.read_text()))
         self.predict(directory, r"config\.toml.*999")
+
+    def test_config_whose_choices_do_not_fit(self):
+        directory = self.copy_run()
+        config = directory / "config.toml"
+        config.write_text(re.sub(r"(?m)^heads = 2$", "heads = 3", config.read_text()))
+        for command in (("predict", "good"), ("eval", "--data", self.data), ("heads",), ("show", "good"), ("profile",)):
+            self.expect(INPUT, r"run/config\.toml: model: heads must divide dim 16", command[0], directory, *command[1:])
 
     def test_config_that_is_no_toml(self):
         directory = self.copy_run()

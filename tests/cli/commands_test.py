@@ -111,6 +111,23 @@ class Commands(ProgramTest):
                          [("split", "pre"), ("split", "post"), ("16", "pre"), ("16", "post")])
         self.assertGreater(table[2]["parameters"], table[0]["parameters"])
 
+    def test_compare_goes_on_where_a_run_diverges(self):
+        arguments = ("compare", "--data", self.data, *SMALL, "--clip", "off", "--no-baseline")
+        for _ in range(2):  # the second time on what the first left
+            out = self.folder / "c"
+            result = program.run(*arguments, "--vary", "lr=1000000,0.001", "--out", out)
+            self.assertEqual(result.returncode, 1)
+            for text in (result.stdout.decode(), (out / "report.md").read_text()):
+                self.assertRegex(text, r"1000000 .*seed 1.*failed")
+                self.assertRegex(text, r"lr=1000000 with seed 1 failed .*lr-1000000_seed-1\): training: .* at step \d+")
+            self.assertRegex(result.stderr.decode(), r"failed, .*c/lr-1000000_seed-1\n")
+            rows = json.loads((out / "report.json").read_text())
+            self.assertEqual([(row["lr"], row["seeds"]) for row in rows], [("0.001", 1), ("1000000", None)])
+            self.assertTrue((out / "report.html").exists())
+        result = program.run(*arguments, "--lr", "1000000", "--vary", "heads=1,2", "--out", self.folder / "all")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr.decode(), r"every run failed, the first in .*all/heads-1_seed-1: training: ")
+
     def test_compare_of_implementations_and_key_value_heads(self):
         out = self.folder / "c"
         table = json.loads(self.ok("compare", "--data", self.data, "--out", out, *SMALL, "--vary",
