@@ -321,13 +321,15 @@ void ForwardQueries(const DecodingRow* queries, const Rows& keys, const Rows& va
 template <class Rows>
 void ForwardAllQueries(const std::vector<DecodingRow>& queries, const Rows& keys,
                        const Rows& values, const KeyBlock& block, ForwardScratch& scratch) {
-  const DecodingRow* at = queries.data();
-  const DecodingRow* const end = at + queries.size();
-  if constexpr (kTileVectors > 2) {
-    for (; at + 4 <= end; at += 4) ForwardQueries<4>(at, keys, values, block, scratch);
-  }
-  for (; at + 2 <= end; at += 2) ForwardQueries<2>(at, keys, values, block, scratch);
-  if (at != end) ForwardQueries<1>(at, keys, values, block, scratch);
+  size_t at = 0, left = queries.size();
+  const auto run = [&]<int R>() HWY_ATTR {
+    for (; left >= R; at += R, left -= R) {
+      ForwardQueries<R>(&queries[at], keys, values, block, scratch);
+    }
+  };
+  if constexpr (kTileVectors > 2) run.template operator()<4>();
+  run.template operator()<2>();
+  run.template operator()<1>();
 }
 
 // Here all sums are added to, from zero.
