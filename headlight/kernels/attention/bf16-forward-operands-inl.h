@@ -4,8 +4,6 @@
 #ifndef HEADLIGHT_KERNELS_ATTENTION_BF16_FORWARD_OPERANDS_INL_H_
 #define HEADLIGHT_KERNELS_ATTENTION_BF16_FORWARD_OPERANDS_INL_H_
 
-#include <array>
-
 #include "headlight/kernels/attention/bf16-operands-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -43,23 +41,20 @@ struct ForwardOperands {
     return PackBoundedPairs(value, begin, count, value_dim, value_width, values);
   }
 
-  // Queries [row, row + rows) of the strip that lies `at` rows into the task, rows up to R zero.
-  // Once for all key blocks: the next strip's rows are fetched meanwhile.
-  template <int R>
-  void PackStrip(const HeadProblem& head, int64_t row, int64_t rows, int64_t at) {
-    query = queries + at * depth;
-    bool& there = packed[static_cast<size_t>(at / kPairTile)];
-    if (!there) RoundRows(head.query, row, rows, R, head.head_dim, query, depth);
-    there = true;
+  // Queries [begin, begin + rows), filled up with zeros to whole strips.
+  void PackQueries(const HeadProblem& head, int64_t begin, int64_t rows) {
+    RoundRows(head.query, begin, rows, RoundUp(rows, kRows), head.head_dim, queries, depth);
   }
 
   // There are no tables of relative positions.
-  const float* query_rows() const { return nullptr; }
+  const float* StripQueries(int64_t) const { return nullptr; }
 
-  // Products of R queries and NV vectors of keys from `vector`, all of one panel. `largest`, of
-  // each row, lane by lane, is raised to them; or null.
+  // Products of R queries, `at` rows into those packed, and NV vectors of keys from `vector`, all
+  // of one panel. `largest`, of each row, lane by lane, is raised to them; or null.
   template <int R, int NV>
-  HWY_INLINE void Scores(const HeadProblem&, int64_t vector, float* scores, V* largest) const {
+  HWY_INLINE void Scores(const HeadProblem&, int64_t at, int64_t vector, float* scores,
+                         V* largest) const {
+    const uint16_t* query = queries + at * depth;
     for (int64_t v = 0; v < NV; v += 2) {
       const int64_t first = (vector + v) * kLanes;
       MultiplyTiles(unit, R / kPairTile, std::min<int64_t>(NV - v, 2),
@@ -94,9 +89,8 @@ struct ForwardOperands {
 
   Bf16Unit unit = Bf16Unit::kNone;
   int64_t depth = 0, value_width = 0;
-  uint32_t *keys = nullptr, *values = nullptr;             // the key block
-  uint16_t *queries = nullptr, *query = nullptr;           // of the task, [rows, depth]; of a strip
-  std::array<bool, kForwardRows / kPairTile> packed = {};  // strips of queries, by their first row
+  uint32_t *keys = nullptr, *values = nullptr;  // the key block
+  uint16_t* queries = nullptr;                  // [rows of a task, depth]
 };
 
 // How weights are stored that only the product with the values reads: in the first half of their

@@ -164,7 +164,7 @@ template <int R, class Rows>
 HWY_NOINLINE void ScoreInPlace(const DecodingRow* queries, const Rows& keys, const KeyBlock& block,
                                const StripRange& all, ForwardScratch& scratch) {
   const int64_t dim = queries[0].head->head_dim, width = RoundUp(dim, kLanes);
-  float* packed = scratch.operands.query;
+  float* packed = scratch.operands.queries;
   for (int r = 0; r < R; ++r) {
     PackRows(queries[r].head->query, queries[r].row, 1, dim, width, packed + r * kQueryStride,
              kQueryStride);

@@ -150,20 +150,21 @@ HWY_INLINE void FinishScores(const HeadProblem& head, int64_t key, int64_t full_
 // NV vectors of scores (unscaled) of a panel into the strip, and the running maximum of each row.
 // `vector` and `key`: of the first one, in the block and absolute.
 template <int R, int NV>
-HWY_INLINE void ScorePanel(const HeadProblem& head, const ForwardOperands& operands, int64_t vector,
-                           int64_t key, int64_t full_begin, int64_t full_end, float* scores,
-                           StripScores& strip) {
+HWY_INLINE void ScorePanel(const HeadProblem& head, const ForwardOperands& operands, int64_t at,
+                           int64_t vector, int64_t key, int64_t full_begin, int64_t full_end,
+                           float* scores, StripScores& strip) {
   const bool modified = strip.products != nullptr || strip.modifies || key < full_begin ||
                         key + NV * kLanes > full_end;
-  operands.Scores<R, NV>(head, vector, scores, modified ? nullptr : strip.largest);
+  operands.Scores<R, NV>(head, at, vector, scores, modified ? nullptr : strip.largest);
   if (modified) FinishScores<R, NV>(head, key, full_begin, full_end, scores, strip);
 }
 
-// Scores of rows [row, row + R) against the block; the largest of each row into `largest`.
+// Scores of rows [row, row + R), `at` rows into the task, against the block; the largest of each
+// row into `largest`.
 template <int R>
 HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
-                             const StripRange& range, int64_t row, ForwardScratch& scratch,
-                             float* largest) {
+                             const StripRange& range, int64_t row, int64_t at,
+                             ForwardScratch& scratch, float* largest) {
   const D d;
   V most[R];
   for (int r = 0; r < R; ++r) most[r] = hn::Set(d, kNegativeInfinity);
@@ -176,7 +177,7 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
     const int64_t keys = (range.last_vector - range.first_vector) * kLanes;
     strip.products = scratch.products;
     strip.place = DistanceProducts<R>(scratch.key_table, DistancesOf(row, R, first_key, keys),
-                                      scratch.operands.query_rows(), scratch.products);
+                                      scratch.operands.StripQueries(at), scratch.products);
   }
   const ForwardOperands& operands = scratch.operands;
   const int64_t full_begin = all_modified ? std::numeric_limits<int64_t>::max() : range.full_begin;
@@ -186,16 +187,18 @@ HWY_NOINLINE void ScoreStrip(const HeadProblem& head, const KeyBlock& block,
     float* scores = scratch.strip + vector * kLanes;
     vectors = std::min(kTileVectors - vector % kTileVectors, range.last_vector - vector);
     if (vectors == kTileVectors) {
-      ScorePanel<R, kTileVectors>(head, operands, vector, key, full_begin, range.full_end, scores,
-                                  strip);
+      ScorePanel<R, kTileVectors>(head, operands, at, vector, key, full_begin, range.full_end,
+                                  scores, strip);
     } else if (vectors == 1) {
-      ScorePanel<R, 1>(head, operands, vector, key, full_begin, range.full_end, scores, strip);
+      ScorePanel<R, 1>(head, operands, at, vector, key, full_begin, range.full_end, scores, strip);
     }
     if constexpr (kTileVectors > 2) {
       if (vectors == 2) {
-        ScorePanel<R, 2>(head, operands, vector, key, full_begin, range.full_end, scores, strip);
+        ScorePanel<R, 2>(head, operands, at, vector, key, full_begin, range.full_end, scores,
+                         strip);
       } else if (vectors == 3) {
-        ScorePanel<R, 3>(head, operands, vector, key, full_begin, range.full_end, scores, strip);
+        ScorePanel<R, 3>(head, operands, at, vector, key, full_begin, range.full_end, scores,
+                         strip);
       }
     }
   }
@@ -313,10 +316,8 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   const StripRange range =
       RangeOfStrip(head, row, R, block.begin, block.count, ForwardOperands::kFirstVectors);
   if (range.empty()) return;
-  const int64_t rows = std::min<int64_t>(R, head.queries - row);
-  scratch.operands.PackStrip<R>(head, row, rows, at);
   float largest[R], sums[R];
-  ScoreStrip<R>(head, block, range, row, scratch, largest);
+  ScoreStrip<R>(head, block, range, row, at, scratch, largest);
   const float scale = head.scale * kLog2E;
   bool add = false;
   for (int r = 0; r < R; ++r) {
@@ -362,24 +363,35 @@ inline ForwardScratch::With WithStatistics(const ProbeStatistics& wanted) {
   return wanted.set_mass == nullptr ? With::kStatistics : With::kStatisticsAndSet;
 }
 
-// out = gate * sums / sum, lse = (largest + log2 sum) ln 2 of the strip `at` rows into the task; a
-// row without keys gives 0 and -inf.
-inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t at, int64_t rows,
-                       const ForwardScratch& scratch) {
+// lse = (largest + log2 sum) ln 2 of the strip `at` rows into the task; -inf of a row without keys.
+inline void WriteLse(const ForwardScratch& scratch, int64_t at, int64_t rows, float* to) {
   const D d;
-  HWY_ALIGN float inverses[kRows + kLanes], lses[kRows + kLanes];
+  HWY_ALIGN float lses[kRows + kLanes];
   for (int64_t i = 0; i < rows; i += kLanes) {
     const V sum = hn::LoadU(d, scratch.sum + at + i);
-    const hn::Mask<D> nothing = hn::Eq(sum, hn::Zero(d));
     const V lse =
         hn::MulAdd(hn::LoadU(d, scratch.largest + at + i), hn::Set(d, kLn2), hn::Log(d, sum));
     // Log is only for finite numbers: a NaN is carried here.
     const V carried = hn::IfThenElse(hn::IsNaN(sum), sum, lse);
+    const hn::Mask<D> nothing = hn::Eq(sum, hn::Zero(d));
     hn::StoreU(hn::IfThenElse(nothing, hn::Set(d, kNegativeInfinity), carried), d, lses + i);
+  }
+  std::copy(lses, lses + rows, to);
+}
+
+// out = gate * sums / sum, and what else is asked for, of the strip `at` rows into the task; a row
+// without keys gives 0.
+inline void FinishRows(const HeadProblem& head, const ForwardTask& task, int64_t at, int64_t rows,
+                       const ForwardScratch& scratch) {
+  const D d;
+  HWY_ALIGN float inverses[kRows + kLanes];
+  for (int64_t i = 0; i < rows; i += kLanes) {
+    const V sum = hn::LoadU(d, scratch.sum + at + i);
+    const hn::Mask<D> nothing = hn::Eq(sum, hn::Zero(d));
     hn::StoreU(hn::IfThenElse(nothing, hn::Zero(d), hn::Div(hn::Set(d, head.gate), sum)), d,
                inverses + i);
   }
-  if (task.lse != nullptr) std::copy(lses, lses + rows, task.lse + task.begin + at);
+  if (task.lse != nullptr) WriteLse(scratch, at, rows, task.lse + task.begin + at);
   for (int64_t i = at; i < at + rows && scratch.statistics != nullptr; ++i) {
     WriteStatistics(scratch.statistics[i], scratch.sum[i], task.begin + i, task.statistics);
   }
@@ -405,6 +417,13 @@ inline void StartRows(int64_t rows, ForwardScratch& scratch) {
   std::fill(scratch.largest, scratch.largest + padded + 2 * kLanes, kNegativeInfinity);
   std::fill(scratch.sum, scratch.sum + padded + 2 * kLanes, 0.0f);
   if (scratch.statistics != nullptr) std::fill_n(scratch.statistics, padded, RowStatistics());
+}
+
+// The same of queries [begin, begin + rows), and packs those.
+inline void StartQueries(const HeadProblem& head, int64_t begin, int64_t rows,
+                         ForwardScratch& scratch) {
+  StartRows(rows, scratch);
+  scratch.operands.PackQueries(head, begin, rows);
 }
 
 // Calls function.operator()<R>(at, rows) for each strip of `rows` queries: R rows, of which `rows`
@@ -453,7 +472,7 @@ inline int64_t ForwardBlocks(const HeadProblem& head, const ForwardTask& task) {
     part.end = end;
     ForwardScratch scratch(head, end - begin, std::min(head.intervals.limit, kKeyBlock),
                            WithStatistics(task.statistics));
-    StartRows(end - begin, scratch);
+    StartQueries(head, begin, end - begin, scratch);
     const int64_t first_key = head.intervals.Begin(begin), last_key = head.intervals.End(end - 1);
     ForKeyParts(head.blocks, begin, head.intervals.limit, [&](int64_t key, int64_t count) {
       if (key + count <= first_key || key >= last_key) return;
@@ -475,7 +494,7 @@ inline int64_t Forward(const HeadProblem& head, const ForwardTask& task) {
   const int64_t first_block = first_key / kKeyBlock * kKeyBlock;
   ForwardScratch scratch(head, rows, std::clamp<int64_t>(last_key - first_block, 0, kKeyBlock),
                          WithStatistics(task.statistics));
-  StartRows(rows, scratch);
+  StartQueries(head, task.begin, rows, scratch);
   // Blocks lie at multiples of kKeyBlock, whatever the mask skips.
   // At least one, so that rows without any key are finished too.
   const int64_t block_count =

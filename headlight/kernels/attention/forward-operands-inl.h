@@ -19,16 +19,16 @@ struct ForwardOperands {
   // Strips begin at a multiple of so many vectors of keys.
   static constexpr int64_t kFirstVectors = 1;
 
-  static int64_t Floats(const HeadProblem& head, int64_t, int64_t block_keys) {
+  static int64_t Floats(const HeadProblem& head, int64_t rows, int64_t block_keys) {
     return RoundUp(block_keys, kPanel) * head.head_dim +
-           block_keys * RoundUp(head.value_dim, kLanes) + kRows * kQueryStride;
+           block_keys * RoundUp(head.value_dim, kLanes) + RoundUp(rows, kRows) * kQueryStride;
   }
   static ForwardOperands Place(const HeadProblem& head, int64_t block_keys, float* at) {
     ForwardOperands placed;
     placed.value_width = RoundUp(head.value_dim, kLanes);
     placed.keys = at;
     placed.values = placed.keys + RoundUp(block_keys, kPanel) * head.head_dim;
-    placed.query = placed.values + block_keys * placed.value_width;
+    placed.queries = placed.values + block_keys * placed.value_width;
     return placed;
   }
 
@@ -43,21 +43,23 @@ struct ForwardOperands {
     return finite;
   }
 
-  // Queries [row, row + rows) of a strip, rows up to R zero.
-  template <int R>
-  void PackStrip(const HeadProblem& head, int64_t row, int64_t rows, int64_t) {
-    const int64_t query_width = RoundUp(head.head_dim, kLanes);
-    PackRows(head.query, row, rows, head.head_dim, query_width, query, kQueryStride);
-    for (int64_t r = rows; r < R; ++r) std::fill_n(query + r * kQueryStride, query_width, 0.0f);
+  // Queries [begin, begin + rows), filled up with zeros to whole strips.
+  void PackQueries(const HeadProblem& head, int64_t begin, int64_t rows) {
+    const int64_t width = RoundUp(head.head_dim, kLanes);
+    PackRows(head.query, begin, rows, head.head_dim, width, queries, kQueryStride);
+    for (int64_t r = rows; r < RoundUp(rows, kRows); ++r) {
+      std::fill_n(queries + r * kQueryStride, width, 0.0f);
+    }
   }
 
-  // For products with tables of relative positions: rows kQueryStride apart.
-  const float* query_rows() const { return query; }
+  // Of the strip that lies `at` rows into them: rows kQueryStride apart.
+  const float* StripQueries(int64_t at) const { return queries + at * kQueryStride; }
 
-  // Products of R queries and NV vectors of keys from `vector`, all of one panel. `largest`, of
-  // each row, lane by lane, is raised to them; or null.
+  // Products of R queries, `at` rows into those packed, and NV vectors of keys from `vector`, all
+  // of one panel. `largest`, of each row, lane by lane, is raised to them; or null.
   template <int R, int NV>
-  HWY_INLINE void Scores(const HeadProblem& head, int64_t vector, float* scores, V* largest) const {
+  HWY_INLINE void Scores(const HeadProblem& head, int64_t at, int64_t vector, float* scores,
+                         V* largest) const {
     // Few sums would wait for each other: where there are half as many columns, twice the rows.
     constexpr int kTile = 2 * NV <= kTileVectors ? R : std::min(R, kTileRows);
     const float* panel =
@@ -65,7 +67,7 @@ struct ForwardOperands {
     for (int row = 0; row < R; row += kTile) {
       V acc[kTile][NV];
       ZeroTile(acc);
-      TileByRows<kQueryStride>(query + row * kQueryStride, panel, kPanel, head.head_dim, acc);
+      TileByRows<kQueryStride>(StripQueries(at + row), panel, kPanel, head.head_dim, acc);
       StoreTile(acc, scores + row * kStripStride, kStripStride);
       if (largest == nullptr) continue;
       HWY_UNROLL(16)
@@ -86,9 +88,9 @@ struct ForwardOperands {
   }
 
   int64_t value_width = 0;
-  float* keys = nullptr;    // transposed panels
-  float* values = nullptr;  // [keys, value_width]
-  float* query = nullptr;   // of a strip
+  float* keys = nullptr;     // transposed panels
+  float* values = nullptr;   // [keys, value_width]
+  float* queries = nullptr;  // [rows of a task], kQueryStride apart
 };
 
 // How weights are stored that only the product with the values reads: as they are.

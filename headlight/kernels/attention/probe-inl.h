@@ -60,9 +60,8 @@ void ProbeStrip(const HeadProblem& head, const ProbeTask& task, const KeyBlock& 
       RangeOfStrip(head, row, R, block.begin, block.count, ForwardOperands::kFirstVectors);
   if (range.empty()) return;
   const int64_t rows = std::min<int64_t>(R, head.queries - row), at = row - task.begin;
-  scratch.operands.PackStrip<R>(head, row, rows, 0);
   float lses[R], sums[R];
-  ScoreStrip<R>(head, block, range, row, scratch, lses);
+  ScoreStrip<R>(head, block, range, row, at, scratch, lses);
   for (int64_t r = 0; r < R; ++r) {
     const float lse = r < rows ? task.lse[row + r] : 0;
     lses[r] = lse == kNegativeInfinity ? 0 : lse * kLog2E;
@@ -114,7 +113,7 @@ inline void ProbeRows(const HeadProblem& head, const ProbeTask& task) {
   const int64_t most_keys = head.blocks.present() ? head.intervals.limit : last_key - first_block;
   ForwardScratch scratch(head, rows, std::clamp<int64_t>(most_keys, 0, kKeyBlock),
                          WithStatistics(task.statistics));
-  StartRows(rows, scratch);
+  StartQueries(head, task.begin, rows, scratch);
   if (head.blocks.present()) {
     ForKeyParts(head.blocks, task.begin, head.intervals.limit, [&](int64_t key, int64_t count) {
       if (key + count <= first_key || key >= last_key) return;

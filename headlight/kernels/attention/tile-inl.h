@@ -218,21 +218,38 @@ HWY_INLINE void PrefetchRows(const float* row, int64_t stride, int64_t rows, int
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Four columns of every fourth row, one row after another.
-template <int kQuads>
-HWY_INLINE auto LoadQuads(const float* const* rows, int64_t column) {
+// kLanes rows with adjacent columns, `stride` apart.
+struct StridedRows {
+  const float* first;
+  int64_t stride;
+  HWY_INLINE const float* operator[](int64_t i) const { return first + i * stride; }
+};
+// The same, of which only the first may be there; zeros for the others.
+struct SomeRows {
+  SomeRows(const Matrix& m, int64_t begin, int64_t there) {
+    HWY_ALIGN static constexpr float kZeros[kMostWidth] = {};
+    for (int64_t i = 0; i < kLanes; ++i) rows[i] = i < there ? m.row(begin + i) : kZeros;
+  }
+  HWY_INLINE const float* operator[](int64_t i) const { return rows[i]; }
+  const float* rows[kLanes];
+};
+
+// Four columns of kQuads rows, every fourth from `first`, one row after another.
+template <int kQuads, class Rows>
+HWY_INLINE auto LoadQuads(const Rows& rows, int64_t first, int64_t column) {
   const hn::FixedTag<float, 4 * kQuads> d;
   if constexpr (kQuads == 1) {
-    return hn::LoadU(d, rows[0] + column);
+    return hn::LoadU(d, rows[first] + column);
   } else {
-    return hn::Combine(d, LoadQuads<kQuads / 2>(rows + 2 * kQuads, column),
-                       LoadQuads<kQuads / 2>(rows, column));
+    return hn::Combine(d, LoadQuads<kQuads / 2>(rows, first + 2 * kQuads, column),
+                       LoadQuads<kQuads / 2>(rows, first, column));
   }
 }
 
-// to[c * kPanel + i] = rows[i][c] for columns that come in fours; returns how many those are.
-// Asks for the first `there` rows of those that lie `ahead` behind.
-HWY_INLINE int64_t TransposeQuads(const float* const* rows, int64_t there, int64_t ahead,
+// to[c * kPanel + i] = rows[i][c] for columns that come in fours; returns how many those are. Asks
+// for `ahead` rows that follow.
+template <class Rows>
+HWY_INLINE int64_t TransposeQuads(const Rows& rows, const StridedRows& next, int64_t ahead,
                                   int64_t dim, float* to) {
   const D d;
   const hn::RepartitionToWide<D> pairs;
@@ -245,10 +262,10 @@ HWY_INLINE int64_t TransposeQuads(const float* const* rows, int64_t there, int64
   int64_t c = 0;
   for (; c + 4 <= dim; c += 4, to += 4 * kPanel) {
     if (c % 16 == 0) {
-      for (int64_t i = 0; i < there; ++i) hwy::Prefetch(rows[i] + ahead + c);
+      for (int64_t i = 0; i < ahead; ++i) hwy::Prefetch(next[i] + c);
     }
-    const V v0 = LoadQuads<kQuads>(rows, c), v1 = LoadQuads<kQuads>(rows + 1, c);
-    const V v2 = LoadQuads<kQuads>(rows + 2, c), v3 = LoadQuads<kQuads>(rows + 3, c);
+    const V v0 = LoadQuads<kQuads>(rows, 0, c), v1 = LoadQuads<kQuads>(rows, 1, c);
+    const V v2 = LoadQuads<kQuads>(rows, 2, c), v3 = LoadQuads<kQuads>(rows, 3, c);
     join(hn::InterleaveLower(d, v0, v1), hn::InterleaveLower(d, v2, v3), to);
     join(hn::InterleaveUpper(d, v0, v1), hn::InterleaveUpper(d, v2, v3), to + 2 * kPanel);
   }
@@ -259,19 +276,22 @@ HWY_INLINE int64_t TransposeQuads(const float* const* rows, int64_t there, int64
 // out[panel][c][key in panel]: keys [begin, begin + count) of m, transposed, in panels of kPanel
 // keys, the last one filled up with zeros to whole vectors.
 inline void PackTransposed(const Matrix& m, int64_t begin, int64_t count, int64_t dim, float* out) {
-  HWY_ALIGN static constexpr float kZeros[kMostWidth] = {};
   for (int64_t first = 0; first < count; first += kLanes) {
     const int64_t there = std::min(kLanes, count - first);
     float* to = out + first / kPanel * kPanel * dim + first % kPanel;
-    const float* rows[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i) rows[i] = i < there ? m.row(begin + first + i) : kZeros;
     int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
-    if (m.column_stride == 1) c = TransposeQuads(rows, there, kLanes * m.row_stride, dim, to);
+    if (m.column_stride == 1) {
+      const StridedRows rows{m.row(begin + first), m.row_stride};
+      const StridedRows next{rows.first + kLanes * rows.stride, rows.stride};
+      const int64_t ahead = std::min(kLanes, count - first - there);
+      c = there == kLanes ? TransposeQuads(rows, next, ahead, dim, to)
+                          : TransposeQuads(SomeRows(m, begin + first, there), next, 0, dim, to);
+    }
 #endif
     for (; c < dim; ++c) {
       for (int64_t i = 0; i < kLanes; ++i) {
-        to[c * kPanel + i] = i < there ? rows[i][c * m.column_stride] : 0;
+        to[c * kPanel + i] = i < there ? m.at(begin + first + i, c) : 0;
       }
     }
   }
@@ -282,8 +302,12 @@ inline void PackTransposed(const Matrix& m, int64_t begin, int64_t count, int64_
 inline bool PackRows(const Matrix& m, int64_t begin, int64_t count, int64_t dim, int64_t padded,
                      float* out, int64_t stride) {
   const D d;
-  const V zero = hn::Zero(d);
-  V test = zero;  // 0 * x is NaN for what is not finite
+  const DU du;
+  const VU magnitude = hn::Set(du, 0x7fffffffu);
+  VU largest = hn::Zero(du);  // as bits, in whose order what is not finite comes last
+  const auto take = [&](V value) HWY_ATTR {
+    largest = hn::Max(largest, hn::And(hn::BitCast(du, value), magnitude));
+  };
   for (int64_t i = 0; i < count; ++i, out += stride) {
     int64_t c = 0;
     if (m.column_stride == 1) {
@@ -291,7 +315,7 @@ inline bool PackRows(const Matrix& m, int64_t begin, int64_t count, int64_t dim,
       PrefetchRows(from + kPrefetchRows * m.row_stride, m.row_stride, 1, dim);
       for (; c + kLanes <= dim; c += kLanes) {
         const V value = hn::LoadU(d, from + c);
-        test = hn::MulAdd(value, zero, test);
+        take(value);
         hn::StoreU(value, d, out + c);
       }
     }
@@ -299,12 +323,10 @@ inline bool PackRows(const Matrix& m, int64_t begin, int64_t count, int64_t dim,
       const int64_t vector = c;
       for (; c < dim; ++c) out[c] = m.at(begin + i, c);
       for (; c < padded; ++c) out[c] = 0;
-      for (int64_t v = vector; v < padded; v += kLanes) {
-        test = hn::MulAdd(hn::LoadU(d, out + v), zero, test);
-      }
+      for (int64_t v = vector; v < padded; v += kLanes) take(hn::LoadU(d, out + v));
     }
   }
-  return hn::AllTrue(d, hn::Eq(test, zero));
+  return hn::AllTrue(du, hn::Lt(largest, hn::Set(du, 0x7f800000u)));
 }
 
 // Replaces what is not finite by 0 in packed rows.
@@ -327,12 +349,39 @@ HWY_INLINE V MaxCarryingNaN(V bound, V x) {
 #endif
 }
 
-// 2^x for x <= 127: x = k + r with k an integer and |r| <= 1/2; 2^r by a polynomial of degree 5
-// (minimax of the relative error with constant term 1, computed by Remez exchange: 9.2e-8), times
-// 2^k through the exponent bits. Relative error <= 3e-7; 0 below -127.5; 1 at 0; NaN gives NaN.
+// 2^x for x <= 127, with a relative error <= 3e-7; 0 below -127; 1 at 0; NaN gives NaN.
 HWY_INLINE V LeastOfExp2(V x) { return MaxCarryingNaN(hn::Set(D(), -127.0f), x); }
 
 // Of such an x.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+// The bits of 2^(j / 32) less j << 18.
+alignas(64) inline constexpr uint32_t kPowersOfTwo[32] = {
+    0x3f800000, 0x3f7ecd87, 0x3f7daac3, 0x3f7c980f, 0x3f7b95c2, 0x3f7aa43a, 0x3f79c3d3, 0x3f78f4f0,
+    0x3f7837f0, 0x3f778d3a, 0x3f76f532, 0x3f767043, 0x3f75fed7, 0x3f75a15b, 0x3f75583f, 0x3f7523f6,
+    0x3f7504f3, 0x3f74fbaf, 0x3f7508a4, 0x3f752c4d, 0x3f75672a, 0x3f75b9be, 0x3f76248c, 0x3f76a81e,
+    0x3f7744fd, 0x3f77fbb8, 0x3f78ccdf, 0x3f79b907, 0x3f7ac0c7, 0x3f7be4ba, 0x3f7d257d, 0x3f7e83b3};
+
+// x = k + j / 32 + r with integers k and j in [0, 32), and |r| <= 1/64: two registers hold all
+// 2^(j / 32), and 2^r is a polynomial of degree 2 (minimax of the relative error with constant term
+// 1, 5.4e-8), so that fewer operations take the multipliers from the products.
+HWY_INLINE V Exp2Bounded(V x) {
+  const D d;
+  const DU du;
+  // Adding 1.5 * 2^18 rounds to 32nds: 32 k + j in the low bits.
+  const V magic = hn::Set(d, 393216.0f);
+  const V shifted = hn::Add(x, magic);
+  const V r = hn::Sub(x, hn::Sub(shifted, magic));
+  const VU number = hn::BitCast(du, shifted);
+  const VU power{_mm512_permutex2var_epi32(hn::Load(du, kPowersOfTwo).raw, number.raw,
+                                           hn::Load(du, kPowersOfTwo + 16).raw)};
+  V p = hn::MulAdd(hn::Set(d, 0.2402264922857284f), r, hn::Set(d, 0.6931573152542114f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  return hn::Mul(p, hn::BitCast(d, hn::Add(power, hn::ShiftLeft<18>(number))));
+}
+#else
+// x = k + r with k an integer and |r| <= 1/2; 2^r by a polynomial of degree 5 (minimax of the
+// relative error with constant term 1, computed by Remez exchange: 9.2e-8), times 2^k through the
+// exponent bits.
 HWY_INLINE V Exp2Bounded(V x) {
   const D d;
   const DU du;
@@ -348,6 +397,7 @@ HWY_INLINE V Exp2Bounded(V x) {
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
   return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, shifted))));
 }
+#endif
 
 HWY_INLINE V Exp2(V x) { return Exp2Bounded(LeastOfExp2(x)); }
 
