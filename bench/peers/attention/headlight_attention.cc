@@ -67,9 +67,17 @@ Json Make(const std::string& words, const std::string& path) {
   return described;
 }
 
+// [batch, len, heads, dim] of any strides to [tokens, heads, dim].
+Tensor TokenRows(const Tensor& padded) {
+  const Shape& shape = padded.shape();
+  return padded.Clone(MemoryTag::kOther).Reshape({shape[0] * shape[1], shape[2], shape[3]});
+}
+
 class HeadlightServer : public AttentionServer {
-  Methods Load(const AttentionShape& shape, const Json&, Safetensors inputs, int threads) override {
+  Methods Load(const AttentionShape& asked, const Json&, Safetensors inputs, int threads) override {
     SetNumThreads(threads);
+    AttentionShape shape = asked;
+    shape.bhnd = true;  // as PyTorch and oneDNN have their tensors
     auto& tensors = inputs.tensors;
     const auto pass = std::make_shared<TimedPass>(
         shape, AttentionInputs{tensors.at("query"), tensors.at("key"), tensors.at("value")},
@@ -78,10 +86,10 @@ class HeadlightServer : public AttentionServer {
     Method& method = loaded.methods[PlanAttention(MakeAttentionProblem(shape)).kernel];
     method.run = [pass] { pass->Run(); };
     method.outputs = [pass, backward = shape.backward]() -> std::map<std::string, Tensor> {
-      if (!backward) return {{"out", pass->outputs().out}};
-      return {{"query_gradient", pass->gradients().query},
-              {"key_gradient", pass->gradients().key},
-              {"value_gradient", pass->gradients().value}};
+      if (!backward) return {{"out", TokenRows(pass->outputs().out)}};
+      return {{"query_gradient", TokenRows(pass->gradients().query)},
+              {"key_gradient", TokenRows(pass->gradients().key)},
+              {"value_gradient", TokenRows(pass->gradients().value)}};
     };
     return loaded;
   }

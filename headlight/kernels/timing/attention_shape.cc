@@ -158,6 +158,7 @@ std::vector<WordRule> MakeRules() {
       Count("blocks", "blocks=<P>", "a list of blocks of 64 x 64 keeps P of a hundred",
             &S::kept_blocks, true),
       Flag("ragged", "lengths evenly from n / 8 up", &S::ragged),
+      Flag("bhnd", "tensors lie [batch, heads, n, d] ([batch, n, heads, d])", &S::bhnd),
       Flag("relative", "tables of relative keys and values", &S::relative),
       {"dropout", ValueOf::kAfterEquals, "dropout=<R>", "dropout on weights, rate between 0 and 1",
        "a number above 0 and below 1", ReadDropout,
@@ -244,6 +245,7 @@ std::string Contradiction(const AttentionShape& shape) {
   if (shape.ragged && (shape.queries > 0 || shape.key_length > 0)) {
     return "ragged goes with neither q<N> nor keys=<N>";
   }
+  if (shape.ragged && shape.bhnd) return "ragged goes not with bhnd";
   if (shape.kept_blocks > 100) {
     return fmt::format("blocks= must be at most 100, found {}", shape.kept_blocks);
   }
@@ -252,8 +254,8 @@ std::string Contradiction(const AttentionShape& shape) {
     return "blocks=<P> goes with no other mask and not with ragged";
   }
   if (shape.implementation != AttentionImplementation::kFused) {
-    if (shape.kept_blocks > 0 || shape.statistics || shape.weights > 0) {
-      return "by= goes with neither blocks=, statistics nor weights=";
+    if (shape.kept_blocks > 0 || shape.statistics || shape.weights > 0 || shape.bhnd) {
+      return "by= goes with neither blocks=, statistics, weights= nor bhnd";
     }
   }
   if (IsStorage(shape.dtype) &&

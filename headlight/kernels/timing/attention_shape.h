@@ -38,6 +38,7 @@ struct AttentionShape {
   // Of blocks of 64 queries x 64 keys a list keeps so many of a hundred in every row of blocks,
   // evenly spread; 0: no list.
   int64_t kept_blocks = 0;
+  bool bhnd = false;      // tensors lie [batch, heads, len, dim], not [batch, len, heads, dim]
   bool relative = false;  // tables over relative keys and values, one per head
   double dropout = 0;     // on weights
   bool backward = false;

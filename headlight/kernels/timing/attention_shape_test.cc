@@ -137,6 +137,8 @@ TEST(AttentionShape, RefusalsNameTheWordAndTheRule) {
   EXPECT_THAT(Refusal("h8 kv3 n5 d8"), HasSubstr("kv must divide h, found kv3 and h8"));
   EXPECT_THAT(Refusal("n5 d8 keys=6"), HasSubstr("keys= must be at most n"));
   EXPECT_THAT(Refusal("n5 q1 d8 ragged"), HasSubstr("ragged"));
+  EXPECT_THAT(Refusal("n5 d8 ragged bhnd"), HasSubstr("ragged goes not with bhnd"));
+  EXPECT_THAT(Refusal("n5 d8 bhnd by=naive"), HasSubstr("bhnd"));
   EXPECT_THAT(Refusal("n5 d8 statistics backward"), HasSubstr("forward pass"));
   EXPECT_THAT(Refusal("h2 n5 d8 weights=3"), HasSubstr("weights= must be at most h"));
   EXPECT_THAT(Refusal("n5 d8 blocks=101"), HasSubstr("blocks= must be at most 100"));

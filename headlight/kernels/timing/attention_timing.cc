@@ -52,6 +52,34 @@ Tensor ZerosLike(const Tensor& tensor) {
   return Tensor::Zeros(tensor.shape(), tensor.dtype(), MemoryTag::kOther);
 }
 
+// Tensors of tokens, as a shape wants them to lie.
+class Layout {
+ public:
+  explicit Layout(const AttentionShape& shape) : batch_(shape.batch), bhnd_(shape.bhnd) {}
+
+  Tensor Zeros(int64_t tokens, int64_t heads, int64_t width, DType dtype) const {
+    if (!bhnd_) return Tensor::Zeros({tokens, heads, width}, dtype, MemoryTag::kOther);
+    return PaddedRows(
+        Tensor::Zeros({batch_, heads, tokens / batch_, width}, dtype, MemoryTag::kOther),
+        PaddedLayout::kBatchHeadsLen);
+  }
+  Tensor ZerosLike(const Tensor& rows) const {
+    return Zeros(rows.size(0), rows.size(1), rows.size(2), rows.dtype());
+  }
+
+  // `rows`: [tokens, heads, width].
+  Tensor Of(const Tensor& rows) const {
+    if (!bhnd_ || rows.empty()) return rows;
+    Tensor laid = ZerosLike(rows);
+    laid.CopyFrom(rows.Reshape({batch_, rows.size(0) / batch_, rows.size(1), rows.size(2)}));
+    return laid;
+  }
+
+ private:
+  int64_t batch_;
+  bool bhnd_;
+};
+
 // A shape of a group, ready to run.
 struct Entry {
   std::unique_ptr<TimedPass> pass;
@@ -146,10 +174,16 @@ void TimedPass::Prepare() {
       outputs_.statistics->heads.push_back(head);
     }
   }
-  if (!shape_.backward) return;
-  pass_.Forward(shape_.implementation, problem_, inputs_, outputs_);
-  gradients_ = {ZerosLike(inputs_.query), ZerosLike(inputs_.key), ZerosLike(inputs_.value),
-                ZerosLike(problem_.relative.keys), ZerosLike(problem_.relative.values)};
+  const Layout layout(shape_);
+  if (shape_.backward) {
+    gradients_ = {layout.ZerosLike(inputs_.query), layout.ZerosLike(inputs_.key),
+                  layout.ZerosLike(inputs_.value), ZerosLike(problem_.relative.keys),
+                  ZerosLike(problem_.relative.values)};
+  }
+  outputs_.out = layout.Zeros(inputs_.query.size(0), shape_.heads, shape_.ValueDim(), shape_.dtype);
+  inputs_ = {layout.Of(inputs_.query), layout.Of(inputs_.key), layout.Of(inputs_.value)};
+  out_gradient_ = layout.Of(out_gradient_);
+  if (shape_.backward) pass_.Forward(shape_.implementation, problem_, inputs_, outputs_);
 }
 
 void TimedPass::Run() {

@@ -45,6 +45,25 @@ TEST(TimedPass, RunsTheForwardPassOfItsInputs) {
   EXPECT_EQ(pass.outputs().out.shape().ToString(), (Shape{6, 4, 6}).ToString());
 }
 
+TEST(TimedPass, TensorsMayLieHeadByHead) {
+  for (const std::string words : {"b2 h4 kv2 n5 d8 dv6 causal", "b2 h3 n40 d8 backward"}) {
+    TimedPass tokens(Parse(words.c_str())), heads(Parse((words + " bhnd").c_str()));
+    tokens.Run();
+    heads.Run();
+    const auto expect_same = [](const Tensor& rows, const Tensor& padded) {
+      if (rows.empty()) return;
+      const int64_t len = rows.size(0) / 2;
+      EXPECT_EQ(padded.shape().ToString(), (Shape{2, len, rows.size(1), rows.size(2)}).ToString());
+      EXPECT_EQ(padded.stride(2), len * rows.size(2));
+      EXPECT_TRUE(SameBits(padded.Clone(MemoryTag::kOther).Reshape(rows.shape()), rows));
+    };
+    expect_same(tokens.outputs().out, heads.outputs().out);
+    expect_same(tokens.gradients().query, heads.gradients().query);
+    expect_same(tokens.gradients().key, heads.gradients().key);
+    expect_same(tokens.gradients().value, heads.gradients().value);
+  }
+}
+
 TEST(TimedPass, RunsTheBackwardPass) {
   TimedPass pass(Parse("b2 h2 n5 d8 backward relative"));
   pass.Run();
