@@ -286,7 +286,7 @@ class Commands(ProgramTest):
         plans = json.loads(self.ok("bench", "--explain", "--json"))
         self.assertGreater(len(plans), 30)
         shapes = {plan["shape"] for plan in plans}
-        self.assertIn("b1 h8 kv2 q1 n4096 d64 bhnd", shapes)
+        self.assertIn("b1 h8 kv2 q1 n4096 d64", shapes)
         self.assertIn("b1 h8 n4096 d64 window=128,128 backward", shapes)
         self.assertTrue(all(plan["kernel"] for plan in plans))
         text = self.ok("bench", "--explain", "--shape", "n5 d8 f64").decode()
