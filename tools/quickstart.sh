@@ -17,7 +17,7 @@ show $headlight data make relations --language en --count 1000 --seed 2 --out "$
 
 # A finished run is not trained again: a second quick start is quick.
 show $headlight compare --data "$out/train.jsonl" --valid "$out/valid.jsonl" --out "$out/compare" \
-  --heads 1,2,4,8 --dim 64 --layers 2 --batch 32 --epochs 8 --lr 0.003 --schedule cosine \
+  --heads 1,2,4,8 --dim 64 --feed-forward 64 --layers 2 --batch 32 --epochs 10 --lr 0.003 --schedule cosine \
   --positions relative --relative-distance 12 --embedding-std 0.1 --dropout 0 --attention-dropout 0 --probe-every off
 
 run=$out/compare/heads-8_seed-1
