@@ -130,6 +130,21 @@ TEST(RelationScores, ShuffledGoldLeavesNothing) {
     EXPECT_FALSE(score.above_baselines);
 }
 
+TEST(RelationScores, ShuffledTargetsFallOnEveryTokenAlike) {
+  std::vector<GoldText> texts(3000, {Text({6, 3, 4, 5}), {{RelationKind::kSubject, 1, 2, 4}}});
+  ShuffleGold(texts, 1);
+  std::vector<int> hits(4);
+  for (const GoldText& text : texts) {
+    int width = 0;
+    for (const GoldRelation& relation : text.relations) {
+      for (int32_t to = relation.to_begin; to < relation.to_end; ++to, ++width)
+        ++hits[static_cast<size_t>(to)];
+    }
+    EXPECT_EQ(width, 2);
+  }
+  for (int hit : hits) EXPECT_NEAR(hit, 1500, 110);  // four standard deviations
+}
+
 // Every token of head 0 looks at "cat": that says nothing of "it", though "it" is always right.
 TEST(RelationScores, AHeadThatLooksAtOneWordFromEverywhereFollowsNoRelation) {
   TextClassifier model = HandMadeModel();
@@ -141,6 +156,23 @@ TEST(RelationScores, AHeadThatLooksAtOneWordFromEverywhereFollowsNoRelation) {
   EXPECT_GT(pronoun.top1.share, 0.999);
   EXPECT_GT(pronoun.other_queries_top1.share, 0.999);
   EXPECT_FALSE(pronoun.above_baselines);
+}
+
+// All tokens but one look at "cat". That 36 pronouns never are that one happens by chance (3 %),
+// that 144 never are does not.
+TEST(RelationScores, AFewTokensThatLookElsewhereAreMissedByChance) {
+  TextClassifier model = HandMadeModel();
+  Tensor& query = ValueOf(model, "encoder.0.attention.query.weight");
+  for (int64_t word = 0; word < kWords; ++word) query.view<float>()(0, word) = word == 4 ? -40 : 40;
+  model.PrepareWeights();
+  for (const auto& [count, above] : {std::pair(36, false), std::pair(144, true)}) {
+    std::vector<GoldText> texts = PronounTexts(count);
+    for (GoldText& text : texts) *std::find(text.text.ids.begin(), text.text.ids.end(), 6) = 4;
+    const std::vector<RelationScore> scores = ScoreRelations(model, texts);
+    const RelationScore& pronoun = Find(scores, 0, RelationDirection::kForward);
+    EXPECT_EQ(pronoun.top1.share, 1);
+    EXPECT_EQ(pronoun.above_baselines, above) << count;
+  }
 }
 
 TEST(RelationScores, OffsetBaselineFindsAFixedDistance) {

@@ -45,7 +45,8 @@ struct RelationScore {
   ShareInterval other_queries_top1;
   // top1's lower end lies above best_offset_top1's upper end, and the difference between top1 and
   // other_queries_top1, text by text, above zero; at 95 % over all rows together (Bonferroni: each
-  // row is tested at 5 % / rows).
+  // row is tested at 5 % / rows). The difference is held against the larger of its error and that
+  // of queries drawn at random from their texts.
   bool above_baselines = false;
 };
 
@@ -65,7 +66,8 @@ struct GoldTexts {
 GoldTexts AlignGold(const TextEncoder& encoder, std::span<const RelationsExample> examples,
                     const std::string& origin);
 
-// A control: every relation's target moves to a random place of the same width in the same text.
+// A control: every relation's target moves to a random place of the same width in the same text,
+// every token of which is as likely (a range that would pass the end goes on at the beginning).
 // Scores against it must show no head above the baselines.
 void ShuffleGold(std::span<GoldText> texts, uint64_t seed);
 
