@@ -79,7 +79,8 @@ std::vector<RelationsExample> MakeRelations(const RelationsOptions& options);
 std::string FormatRelations(const std::vector<RelationsExample>& examples);
 
 // The inverse, for files from anywhere. Throws kInput with `origin` (a file name) and the line for
-// a broken line, a missing field or an index outside the tokens. Blank lines are skipped.
+// a broken line, a missing field or an index outside the tokens. Blank lines and a byte order mark
+// are skipped.
 std::vector<RelationsExample> ParseRelations(std::string_view bytes, std::string_view origin);
 
 }  // namespace headlight

@@ -118,6 +118,7 @@ std::string FormatRelations(const std::vector<RelationsExample>& examples) {
 std::vector<RelationsExample> ParseRelations(std::string_view bytes, std::string_view origin) {
   std::vector<RelationsExample> examples;
   int64_t line_number = 0;
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
   while (!bytes.empty()) {
     ++line_number;
     const size_t end = bytes.find('\n');
@@ -126,8 +127,11 @@ std::vector<RelationsExample> ParseRelations(std::string_view bytes, std::string
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     try {
       examples.push_back(ReadExample(Json::parse(line)));
-    } catch (const nlohmann::json::exception& error) {
-      throw Error(ErrorKind::kInput, "{}:{}: {}", origin, line_number, error.what());
+    } catch (const nlohmann::json::exception&) {
+      throw Error(ErrorKind::kInput,
+                  "{}:{}: relations: a line must be one JSON object in UTF-8, as `data make "
+                  "relations` writes it",
+                  origin, line_number);
     } catch (const Error& error) {
       throw Error(error.kind(), "{}:{}: {}", origin, line_number, error.what());
     }

@@ -345,7 +345,7 @@ TEST(RelationsOptions, RefusesANegativeCountAndUnknownNames) {
 
 TEST(ParseRelations, NamesTheFileTheLineAndTheFault) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"{", "parse error"},
+      {"{", "one JSON object"},
       {"[1]", "must be an object, found array"},
       {R"({"text":"a","label":"b","tokens":["a"]})", "the field 'relations' is missing"},
       {R"({"text":1,"label":"b","tokens":[],"relations":[]})", "'text' must be a string"},

@@ -69,7 +69,7 @@ inline void RoundRows(const Matrix& m, int64_t begin, int64_t count, int64_t pad
   const int64_t depth = PairDepth(dim);
   for (int64_t i = 0; i < count; ++i) {
     const float* row = AdjacentRow(m, begin + i, dim, buffer);
-    // Those of the next strip: rows of a fused buffer lie kilobytes apart.
+    // A row to come: rows of a fused buffer lie kilobytes apart.
     if (m.column_stride == 1) PrefetchRows(row + kRows * m.row_stride, m.row_stride, 1, dim);
     RoundToBf16(row, dim, depth, out + i * stride);
   }
