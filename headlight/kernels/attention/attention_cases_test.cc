@@ -350,6 +350,42 @@ TEST(AttentionCases, WeightsOfLargeScoresSumToOne) {
   }
 }
 
+// Beyond 2^31 a score times scale is rounded by more than exp2 takes. A row then looks at its
+// largest score alone; gradients stay finite.
+TEST(AttentionCases, HugeScoresLookAtTheLargest) {
+  for (const auto& [magnitude, queries] :
+       {std::pair(1e5, 20), std::pair(3e6, 20), std::pair(1e15, 20), std::pair(3e6, 1)}) {
+    Options options = F32({{queries, 1100}}, 32);
+    options.magnitude = static_cast<float>(magnitude);
+    const Case made = MakeCase(options);
+    const View<const float> query = made.inputs.query.view<float>();
+    const View<const float> key = made.inputs.key.view<float>();
+    const View<const float> value = made.inputs.value.view<float>();
+    Results results = RunFused(made);
+    AttentionOutputs asked;
+    asked.weights.push_back({0, 0, {}});
+    AttentionForward(made.problem, made.inputs, asked);
+    for (int64_t i = 0; i < queries; ++i) {
+      int64_t best = 0;
+      double most = -std::numeric_limits<double>::infinity();
+      for (int64_t j = 0; j < 1100; ++j) {
+        double score = 0;
+        for (int64_t c = 0; c < 32; ++c)
+          score += static_cast<double>(query(i, 0, c)) * static_cast<double>(key(j, 0, c));
+        if (score > most) most = score, best = j;
+      }
+      EXPECT_NEAR(asked.weights[0].weights.view<float>()(i, best), 1, 1e-6) << magnitude;
+      for (int64_t c = 0; c < 32; ++c) {
+        EXPECT_EQ(results.outputs.out.view<float>()(i, 0, c), value(best, 0, c)) << magnitude;
+      }
+    }
+    for (const Tensor* tensor :
+         {&results.gradients.query, &results.gradients.key, &results.gradients.value}) {
+      for (double each : Values(*tensor)) ASSERT_TRUE(std::isfinite(each)) << magnitude;
+    }
+  }
+}
+
 TEST(AttentionCases, StatisticsSumUpTheWeights) {
   Options options = F32({{20, 20}, {7, 7}});
   options.heads = options.kv_heads = 3;

@@ -105,7 +105,7 @@ HWY_INLINE void WeightsAndGradients(const HeadProblem& head, const float* lse, c
     HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) {
       const int64_t at = r * kStripStride + v * kLanes;
-      const V weight = Exp2(hn::MulSub(hn::LoadU(d, weights + at), scale, row_lse));
+      const V weight = WeightOf(hn::LoadU(d, weights + at), scale, row_lse);
       const V gradient = hn::LoadU(d, gradients + at);
       hn::StoreU(weight, d, weights + at);
       hn::StoreU(hn::Mul(weight, hn::Sub(gradient, row_mean)), d, gradients + at);
@@ -125,7 +125,7 @@ HWY_NOINLINE void DroppedWeightsAndGradients(const HeadProblem& head, int64_t ro
     DropoutFactors<R>(head, row, key + v * kLanes, factors, kLanes);
     for (int r = 0; r < R; ++r) {
       const int64_t at = r * kStripStride;
-      const V weight = Exp2(hn::MulSub(hn::LoadU(d, weights + at), scale, hn::Set(d, lse[r])));
+      const V weight = WeightOf(hn::LoadU(d, weights + at), scale, hn::Set(d, lse[r]));
       const V factor = hn::Load(d, factors + r * kLanes);
       const hn::Mask<D> stays = hn::Ne(factor, hn::Zero(d));
       const V gradient = hn::IfThenElseZero(stays, hn::Mul(hn::LoadU(d, gradients + at), factor));
@@ -153,7 +153,7 @@ HWY_NOINLINE void ModifiedWeightsAndGradients(const HeadProblem& head, int64_t r
       passes = hn::And(kept, hn::IsFinite(score));
       score = hn::IfThenElseZero(passes, score);
     }
-    V weight = Exp2(hn::MulSub(score, scale, hn::Set(d, lse[r])));
+    V weight = WeightOf(score, scale, hn::Set(d, lse[r]));
     weight = hn::IfThenElseZero(kept, weight);
     V dropped = weight;
     if (head.drops) {

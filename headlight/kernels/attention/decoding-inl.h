@@ -210,7 +210,8 @@ inline void WeighRow(const DecodingRow& query, const KeyBlock& block, const Stri
   const StripRange& range = query.range;
   const float scale = head.scale * kLog2E;
   const float score = FinishRowScores(query, block, strip, scratch.replaced);
-  const float largest = RaiseLargest(score * scale, query.at, scratch);
+  const float largest =
+      RelativeTo(RaiseLargest(score * scale, query.at, scratch), score, scale, range, strip);
   float sum = 0;
   ExponentiateStrip<1, StoreF32>(range, scale, &largest, strip, &sum, NoStatistics());
   scratch.sum[query.at] += sum;

@@ -309,6 +309,23 @@ inline float RaiseLargest(float score, int64_t at, ForwardScratch& scratch) {
   return now == kNegativeInfinity ? 0 : now;
 }
 
+// From here on the rounding of a score times scale matters to exp2.
+constexpr float kExactScores = 16777216;  // 2^24
+
+// What the weights of a row of a strip are relative to: `largest` (a score times scale), or 0 once
+// the scores themselves are relative to `score`, the largest of the row in this strip. So do those
+// that are so large that `largest` is rounded by more than exp2 takes.
+inline float RelativeTo(float largest, float score, float scale, const StripRange& range,
+                        float* scores) {
+  if (!(std::abs(largest) >= kExactScores) || !std::isfinite(largest)) return largest;
+  const D d;
+  for (int64_t v = range.first_vector; v < range.last_vector; ++v) {
+    float* at = scores + v * kLanes;
+    hn::StoreU(hn::Sub(hn::LoadU(d, at), hn::Set(d, score)), d, at);
+  }
+  return std::max(0.0f, largest - score * scale);
+}
+
 // Rows [row, row + R) of the task against one key block. `at` = row - task.begin.
 template <int R>
 void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, int64_t at,
@@ -322,7 +339,8 @@ void ForwardStrip(const HeadProblem& head, const KeyBlock& block, int64_t row, i
   bool add = false;
   for (int r = 0; r < R; ++r) {
     add |= scratch.largest[at + r] != kNegativeInfinity;
-    largest[r] = RaiseLargest(largest[r] * scale, at + r, scratch);
+    largest[r] = RelativeTo(RaiseLargest(largest[r] * scale, at + r, scratch), largest[r], scale,
+                            range, scratch.strip + r * kStripStride);
   }
   const bool kept = head.drops || !scratch.finite_values;  // somebody reads f32 weights
   const auto exponentiate = [&](const auto& statistics) HWY_ATTR {

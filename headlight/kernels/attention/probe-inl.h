@@ -53,6 +53,15 @@ inline void FinishProbe(const HeadProblem& head, const ProbeTask& task, int64_t 
   }
 }
 
+// An lse so large that what distinguishes it from the row's largest score is lost in its rounding
+// is that score.
+inline float UnroundedLse(float lse, float largest) {
+  constexpr float kRounding = 4 * std::numeric_limits<float>::epsilon();
+  return std::abs(lse) >= kExactScores && std::abs(lse - largest) <= kRounding * std::abs(lse)
+             ? largest
+             : lse;
+}
+
 template <int R>
 void ProbeStrip(const HeadProblem& head, const ProbeTask& task, const KeyBlock& block, int64_t row,
                 ForwardScratch& scratch) {
@@ -60,13 +69,16 @@ void ProbeStrip(const HeadProblem& head, const ProbeTask& task, const KeyBlock& 
       RangeOfStrip(head, row, R, block.begin, block.count, ForwardOperands::kFirstVectors);
   if (range.empty()) return;
   const int64_t rows = std::min<int64_t>(R, head.queries - row), at = row - task.begin;
-  float lses[R], sums[R];
-  ScoreStrip<R>(head, block, range, row, at, scratch, lses);
+  const float scale = head.scale * kLog2E;
+  float largest[R], lses[R], sums[R];
+  ScoreStrip<R>(head, block, range, row, at, scratch, largest);
   for (int64_t r = 0; r < R; ++r) {
     const float lse = r < rows ? task.lse[row + r] : 0;
-    lses[r] = lse == kNegativeInfinity ? 0 : lse * kLog2E;
+    lses[r] = lse == kNegativeInfinity
+                  ? 0
+                  : RelativeTo(UnroundedLse(lse * kLog2E, largest[r] * scale), largest[r], scale,
+                               range, scratch.strip + r * kStripStride);
   }
-  const float scale = head.scale * kLog2E;
   if (scratch.statistics == nullptr) {
     ExponentiateStrip<R, StoreF32>(range, scale, lses, scratch.strip, sums, NoStatistics());
   } else {

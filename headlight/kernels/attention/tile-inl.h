@@ -349,6 +349,15 @@ HWY_INLINE V MaxCarryingNaN(V bound, V x) {
 #endif
 }
 
+// The smaller of bound and x, and NaN where x is NaN.
+HWY_INLINE V MinCarryingNaN(V bound, V x) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  return hn::Min(bound, x);
+#else
+  return hn::IfThenElse(hn::Lt(bound, x), bound, x);
+#endif
+}
+
 // 2^x for x <= 127, with a relative error <= 3e-7; 0 below -127; 1 at 0; NaN gives NaN.
 HWY_INLINE V LeastOfExp2(V x) { return MaxCarryingNaN(hn::Set(D(), -127.0f), x); }
 
@@ -400,6 +409,12 @@ HWY_INLINE V Exp2Bounded(V x) {
 #endif
 
 HWY_INLINE V Exp2(V x) { return Exp2Bounded(LeastOfExp2(x)); }
+
+// The weight of a score, given the row's lse times log2 e: at most 1, also where the lse of large
+// scores is rounded by more than exp2 takes.
+HWY_INLINE V WeightOf(V score, V scale, V lse) {
+  return Exp2(MinCarryingNaN(hn::Zero(D()), hn::MulSub(score, scale, lse)));
+}
 
 // ---- how a strip stores weights ----
 
