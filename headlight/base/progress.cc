@@ -14,7 +14,7 @@ namespace headlight {
 namespace {
 
 constexpr double kSecondsBetweenDraws = 0.1;
-constexpr int kBarWidth = 24;
+constexpr int kBarWidth = 24, kLeastBarWidth = 4;
 
 bool ColourWanted() {
   const char* no_color = std::getenv("NO_COLOR");  // https://no-color.org: any non-empty value
@@ -25,6 +25,15 @@ int TerminalWidth(int descriptor) {
   winsize size{};
   if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 80;
+}
+
+// " [====    ]" of at most `width` columns; nothing where that is too few.
+std::string Bar(double share, int width) {
+  const int inside = std::min(width - 3, kBarWidth);
+  if (inside < kLeastBarWidth) return "";
+  const int full = static_cast<int>(share * inside);
+  return fmt::format(" [{}{}]", std::string(static_cast<size_t>(full), '='),
+                     std::string(static_cast<size_t>(inside - full), ' '));
 }
 
 }  // namespace
@@ -45,14 +54,11 @@ std::string FormatRate(double per_second) {
 
 std::string ProgressLine(const ProgressState& state, int64_t started_at, double seconds,
                          int width) {
-  std::string line = state.title;
-  if (state.total > 0) {
-    const double share =
-        std::clamp(static_cast<double>(state.done) / static_cast<double>(state.total), 0.0, 1.0);
-    const int full = static_cast<int>(share * kBarWidth);
-    line += fmt::format(" [{}{}] {:3.0f} %", std::string(static_cast<size_t>(full), '='),
-                        std::string(static_cast<size_t>(kBarWidth - full), ' '), 100 * share);
-  }
+  const double share =
+      state.total > 0
+          ? std::clamp(static_cast<double>(state.done) / static_cast<double>(state.total), 0.0, 1.0)
+          : 0;
+  std::string line = state.total > 0 ? fmt::format(" {:3.0f} %", 100 * share) : "";
   for (const auto& [name, value] : state.values) line += fmt::format("  {} {}", name, value);
   const int64_t made = state.done - started_at;
   if (state.total > 0 && made > 0) {
@@ -61,6 +67,10 @@ std::string ProgressLine(const ProgressState& state, int64_t started_at, double 
     line += "  " + FormatDuration(left) + " left";
   }
   // Titles and values are ASCII: a byte is a column.
+  if (state.total > 0) {
+    line.insert(0, Bar(share, width - static_cast<int>(state.title.size() + line.size())));
+  }
+  line.insert(0, state.title);
   if (line.size() > static_cast<size_t>(std::max(width, 1))) {
     line.resize(static_cast<size_t>(std::max(width, 1)));
   }

@@ -54,8 +54,8 @@ class TerminalProgress : public Progress {
   double last_drawn_ = 0;
 };
 
-// The line that TerminalProgress draws, without colour, cut to `width` columns. `seconds` have
-// passed since `state.done` was `started_at`.
+// The line that TerminalProgress draws, without colour, in `width` columns: the bar shrinks, then
+// the end is cut. `seconds` have passed since `state.done` was `started_at`.
 std::string ProgressLine(const ProgressState& state, int64_t started_at, double seconds, int width);
 
 // "1:05", "2:03:40"

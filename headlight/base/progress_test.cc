@@ -28,6 +28,12 @@ TEST(Progress, TimeLeftCountsFromWhereAResumedJobStarted) {
   EXPECT_NE(ProgressLine(state, 50, 20, 200).find("1:20 left"), std::string::npos);
 }
 
+TEST(Progress, TheBarShrinksBeforeAnythingIsCut) {
+  ProgressState state{"epoch 1/2", 50, 100, {{"loss", "0.50"}}};
+  EXPECT_EQ(ProgressLine(state, 0, 30, 50), "epoch 1/2 [=====     ]  50 %  loss 0.50  0:30 left");
+  EXPECT_EQ(ProgressLine(state, 0, 30, 38), "epoch 1/2  50 %  loss 0.50  0:30 left");
+}
+
 TEST(Progress, LineIsCutToTheWidth) {
   ProgressState state{"epoch 1/2", 50, 100, {{"loss", "0.50"}}};
   EXPECT_EQ(ProgressLine(state, 0, 30, 9), "epoch 1/2");

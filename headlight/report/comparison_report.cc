@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "headlight/experiment/interval.h"
 #include "headlight/report/chart.h"
@@ -178,16 +179,11 @@ std::string BaselineSentence(const Comparison& comparison, const MeanInterval& b
       gain >= 0 ? "above it" : "below it");
 }
 
-// Numeric value of the first varied choice of a row; its index where it is no number.
-double Abscissa(const Comparison& comparison, size_t row, bool* numeric) {
-  if (comparison.rows[row].choices.empty()) return static_cast<double>(row);
-  const std::string& text = comparison.rows[row].choices.front().second;
+// A choice as a place on a logarithmic axis; nothing where it is no positive number.
+std::optional<double> Abscissa(const std::string& choice) {
   char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || value <= 0) {
-    *numeric = false;
-    return static_cast<double>(row);
-  }
+  const double value = std::strtod(choice.c_str(), &end);
+  if (choice.empty() || *end != '\0' || !(value > 0) || std::isinf(value)) return std::nullopt;
   return value;
 }
 
@@ -204,9 +200,10 @@ std::string VariedNames(const Comparison& comparison) {
   return fmt::format("{}", fmt::join(names, " · "));
 }
 
-// Choices but for the first: what makes a series of its own.
-std::string SeriesName(const Choices& choices) {
-  return choices.size() < 2 ? "" : Values(Choices(choices.begin() + 1, choices.end()));
+// Choices but for that on the axis: what makes a series of its own.
+std::string SeriesName(Choices choices, size_t on_axis) {
+  choices.erase(choices.begin() + static_cast<std::ptrdiff_t>(on_axis));
+  return choices.empty() ? "" : Values(choices);
 }
 
 ReportFigure LearningCurves(const Comparison& comparison) {
@@ -235,9 +232,23 @@ ReportFigure LearningCurves(const Comparison& comparison) {
   return {chart.title, caption, DrawLineChart(chart, PictureFormat::kSvg)};
 }
 
-ReportFigure AccuracyFigure(const Comparison& comparison) {
+// The varied choice against which accuracy is drawn: heads, else the first that is numbers alone.
+std::optional<size_t> NumericVariation(const Comparison& comparison) {
+  std::optional<size_t> first;
+  for (size_t v = 0; v < comparison.variations.size(); ++v) {
+    const bool numeric = std::all_of(
+        comparison.rows.begin(), comparison.rows.end(),
+        [v](const ComparedChoices& row) { return Abscissa(row.choices[v].second).has_value(); });
+    if (numeric && comparison.variations[v].name == "heads") return v;
+    if (numeric && !first) first = v;
+  }
+  return first;
+}
+
+ReportFigure AccuracyFigure(const Comparison& comparison, size_t on_axis) {
   LineChart chart;
-  const std::string varied = comparison.variations.front().name;
+  const std::string varied = comparison.variations[on_axis].name;
+  bool intervals = false;
   chart.title = "Valid accuracy against " + varied;
   chart.x_label = varied;
   chart.y_label = "valid accuracy";
@@ -246,7 +257,7 @@ ReportFigure AccuracyFigure(const Comparison& comparison) {
   chart.marks = Marks::kLineAndPoints;
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const ComparedChoices& row = comparison.rows[i];
-    const std::string name = SeriesName(row.choices);
+    const std::string name = SeriesName(row.choices, on_axis);
     auto series = std::find_if(chart.series.begin(), chart.series.end(),
                                [&name](const ChartSeries& s) { return s.name == name; });
     if (series == chart.series.end()) {
@@ -254,15 +265,16 @@ ReportFigure AccuracyFigure(const Comparison& comparison) {
       series = chart.series.end() - 1;
       series->name = name;
     }
-    bool numeric = true;
     const MeanInterval accuracy = MeanWithInterval(Accuracies(row));
     const double half = std::isnan(accuracy.half_width) ? 0 : accuracy.half_width;
-    series->x.push_back(Abscissa(comparison, i, &numeric));
+    intervals |= !std::isnan(accuracy.half_width);
+    series->x.push_back(*Abscissa(row.choices[on_axis].second));
     series->y.push_back(accuracy.mean);
     series->low.push_back(std::max(0.0, accuracy.mean - half));
     series->high.push_back(std::min(1.0, accuracy.mean + half));
   }
-  return {chart.title, "Means over the seeds with 95 % intervals.",
+  return {chart.title,
+          intervals ? "Means over the seeds with 95 % intervals." : "One seed, so no intervals.",
           DrawLineChart(chart, PictureFormat::kSvg)};
 }
 
@@ -283,12 +295,6 @@ ReportFigure CostFigure(const Comparison& comparison, const std::string& title,
 }
 
 // A log axis needs numbers above 0.
-bool FirstChoiceIsNumeric(const Comparison& comparison) {
-  bool numeric = !comparison.variations.empty();
-  for (size_t i = 0; numeric && i < comparison.rows.size(); ++i) Abscissa(comparison, i, &numeric);
-  return numeric;
-}
-
 }  // namespace
 
 Table ComparisonTable(const Comparison& comparison) {
@@ -304,8 +310,13 @@ std::vector<std::string> ComparisonSentences(const Comparison& comparison) {
   const ComparedChoices& best_row = comparison.rows[findings.best];
   const MeanInterval best = MeanWithInterval(Accuracies(best_row));
   std::vector<std::string> sentences;
-  sentences.push_back(fmt::format("Highest valid accuracy: {} with {} %.",
-                                  ChoicesLabel(best_row.choices), FormatInterval(best, 100, 2)));
+  const auto level = std::count_if(comparison.rows.begin(), comparison.rows.end(),
+                                   [&best](const ComparedChoices& row) {
+                                     return MeanWithInterval(Accuracies(row)).mean == best.mean;
+                                   });
+  sentences.push_back(fmt::format("Highest valid accuracy: {} with {} %{}.",
+                                  ChoicesLabel(best_row.choices), FormatInterval(best, 100, 2),
+                                  level < 2 ? "" : fmt::format(" ({} rows are level)", level)));
   sentences.push_back(DifferenceSentence(comparison, findings));
   if (comparison.baseline) sentences.push_back(BaselineSentence(comparison, best));
   for (const FailedRun& run : comparison.failed) {
@@ -318,7 +329,9 @@ std::vector<std::string> ComparisonSentences(const Comparison& comparison) {
 
 std::vector<ReportFigure> ComparisonFigures(const Comparison& comparison) {
   std::vector<ReportFigure> figures = {LearningCurves(comparison)};
-  if (FirstChoiceIsNumeric(comparison)) figures.push_back(AccuracyFigure(comparison));
+  if (const std::optional<size_t> on_axis = NumericVariation(comparison)) {
+    figures.push_back(AccuracyFigure(comparison, *on_axis));
+  }
   const std::string by = comparison.variations.empty() ? "" : " against " + VariedNames(comparison);
   figures.push_back(CostFigure(comparison, "Time per epoch" + by, "seconds",
                                [](const RunResult& r) { return r.seconds_per_epoch; }));
