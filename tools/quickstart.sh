@@ -9,7 +9,13 @@ out=${1:-runs/quickstart}
 mkdir -p "$out"
 out=$(realpath --relative-base=. "$out")
 
-show() { printf '\n$ %s\n' "$*"; "$@"; }
+# Prints a command so that it can be pasted, and runs it.
+show() {
+  local word line='$'
+  for word; do [[ $word =~ ^[[:alnum:]_./,=-]+$ ]] && line+=" $word" || line+=" ${word@Q}"; done
+  printf '\n%s\n' "$line"
+  "$@"
+}
 
 # Passages of two seeds differ, so valid text is new text.
 show $headlight data make relations --language en --count 24000 --seed 1 --out "$out/train.jsonl"
