@@ -8,6 +8,10 @@
 #include <string>
 #include <string_view>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "headlight/base/error.h"
 
 #if defined(__linux__)
@@ -89,6 +93,9 @@ MemoryUse MemoryOf(MemoryTag tag) { return Read(Counters()[static_cast<size_t>(t
 MemoryUse MemoryTotal() { return Read(Counters()[kMemoryTags]); }
 
 void ResetMemoryPeaks() {
+#ifdef __GLIBC__
+  malloc_trim(0);  // what earlier work freed is not part of a peak to come
+#endif
   // "5" sets the peak resident size back to the present one (proc(5)); where that is not allowed,
   // the peak is that of the whole process.
   std::ofstream("/proc/self/clear_refs") << "5";
