@@ -37,7 +37,7 @@ CompareOptions OptionsOf(const CompareArguments& arguments) {
   options.directory = arguments.out;
   options.seeds = arguments.seeds;
   options.baseline = !arguments.no_baseline;
-  options.stop = &StopRequested();
+  options.stop = [] { return &StopRequested(); };
   return options;
 }
 

@@ -91,6 +91,9 @@ void RunDescribe(const DescribeArguments& arguments) {
   DatasetParts parts = ReadDatasetParts(arguments.data, read);
   Dataset valid =
       arguments.valid.empty() ? std::move(parts.valid) : ReadDataset(arguments.valid, read);
+  for (Dataset* other : {&valid, &parts.test}) {  // a folder of one part that is not for training
+    if (parts.train.examples.empty()) std::swap(parts.train, *other);
+  }
   DescribeOptions options;
   options.tokenizer = config.text.tokenizer;
   const DatasetDescription train =

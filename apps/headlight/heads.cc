@@ -5,6 +5,7 @@
 
 #include "apps/headlight/command.h"
 #include "apps/headlight/output.h"
+#include "apps/headlight/train_flags.h"
 #include "headlight/analysis/head_summary.h"
 #include "headlight/analysis/relation_scores.h"
 #include "headlight/base/error.h"
@@ -136,10 +137,10 @@ void AddHeadsCommand(CLI::App& program) {
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
       ->type_name("N")
       ->capture_default_str();
-  auto* shuffle =
-      command->add_option("--shuffle-gold", arguments->shuffle_gold,
-                          "A control: move each relation's target to a random place, by this seed");
-  shuffle->type_name("SEED")->needs(gold);
+  auto* shuffle = AddSeed(*command, arguments->shuffle_gold,
+                          "A control: move each relation's target to a random place, by this seed",
+                          "--shuffle-gold");
+  shuffle->default_str("")->type_name("SEED")->needs(gold);
   command->add_flag("--all", arguments->all,
                     "Every head against every relation, not only the best");
   command->add_flag("--json", arguments->json, "JSON on stdout");

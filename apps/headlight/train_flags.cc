@@ -82,13 +82,14 @@ std::string TrainFlags::Given(std::string_view name, std::string_view absent) co
   return std::string(absent);
 }
 
-void AddSeed(CLI::App& command, uint64_t& seed, const std::string& help) {
+CLI::Option* AddSeed(CLI::App& command, uint64_t& seed, const std::string& help,
+                     const std::string& flag) {
   const auto set = [&seed](const std::string& text) {
     TrainConfig config;
     FindField("seed").set(config, {&text, 1});
     seed = static_cast<uint64_t>(config.training.seed);
   };
-  command.add_option_function<std::string>("--seed", set, help)
+  return command.add_option_function<std::string>(flag, set, help)
       ->type_name("N")
       ->default_str(fmt::format("{}", seed));
 }

@@ -21,7 +21,8 @@ bool TokenizerField(const ConfigField& field);  // and how their text is cut
 
 // --seed of a command without the choices of training, under the rule of train's --seed. `seed`
 // holds the default and must live as long as the command.
-void AddSeed(CLI::App& command, uint64_t& seed, const std::string& help);
+CLI::Option* AddSeed(CLI::App& command, uint64_t& seed, const std::string& help,
+                     const std::string& flag = "--seed");
 
 // --precision of a command that runs a trained model.
 class PrecisionFlag {

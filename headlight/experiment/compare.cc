@@ -97,10 +97,36 @@ ComparedRun TrainCell(const CompareOptions& options, const GridCell& cell,
     progress = std::make_unique<CellProgress>(
         options.progress, fmt::format("{} seed {}", ChoicesLabel(cell.choices), run.seed));
   }
-  run.result =
-      Train(cell.config, data, {run.directory, OnExisting::kResume, progress.get(), options.stop});
+  run.result = Train(cell.config, data,
+                     {run.directory, OnExisting::kResume, progress.get(), options.stop()});
   run.history = ReadHistory(RunPaths(run.directory));
   return run;
+}
+
+// A folder of other things is not made a comparison: a name was mistyped. Nor does a report
+// replace what is compared on.
+void RefuseForeignFolder(const CompareOptions& options, const std::set<fs::path>& cells) {
+  std::error_code ignored;
+  for (const std::vector<std::string>* files :
+       {&options.base.data.data, &options.base.data.valid}) {
+    for (const std::string& file : *files) {
+      const fs::path path = fs::weakly_canonical(file, ignored);
+      const bool inside = path.parent_path() == fs::weakly_canonical(options.directory, ignored);
+      if (!inside || path.stem() != "report") continue;
+      throw Error(ErrorKind::kUsage, "compare {}: its report could replace {}; name another --out",
+                  options.directory, file);
+    }
+  }
+  bool empty = true, ours = false;
+  for (const fs::directory_entry& entry : fs::directory_iterator(options.directory, ignored)) {
+    empty = false;
+    ours |= cells.contains(entry.path().filename()) ||
+            fs::exists(RunPaths(entry.path()).config(), ignored);
+  }
+  if (!fs::exists(RunPaths(options.directory).config(), ignored) && (empty || ours)) return;
+  throw Error(ErrorKind::kUsage,
+              "compare {}: holds other files and no comparison; name a new directory",
+              options.directory);
 }
 
 // Before anything is trained: the runs that are there go on, and the report that is there is not
@@ -116,6 +142,7 @@ void CheckDirectory(const CompareOptions& options, const std::vector<Choices>& c
       cells.insert(fs::path(cell.directory).filename());
     }
   }
+  RefuseForeignFolder(options, cells);
   if (!fs::exists(options.directory + "/report.json", ignored)) return;
   for (const fs::directory_entry& entry : fs::directory_iterator(options.directory, ignored)) {
     const bool run = fs::exists(RunPaths(entry.path()).config(), ignored);

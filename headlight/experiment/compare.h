@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ struct CompareOptions {
   int64_t seeds = 1;  // base seed, base seed + 1, ...
   bool baseline = true;
   Progress* progress = nullptr;
-  const std::atomic<bool>* stop = nullptr;
+  // Asked as a cell begins to train; until then there is nothing to save, and nobody need wait.
+  std::function<const std::atomic<bool>*()> stop = [] { return nullptr; };
 };
 
 // One run of the grid.

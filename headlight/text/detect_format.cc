@@ -118,20 +118,35 @@ bool IsLabelText(std::string_view sample) {
 
 }  // namespace
 
-DataFormat DetectFormat(std::string_view bytes, const std::string& name) {
-  if (LooksLikeArchive(bytes)) return DataFormat::kArchive;
+void CheckIsText(std::string_view bytes, const std::string& name) {
+  using namespace std::string_view_literals;
+  if (bytes.starts_with("\xFF\xFE\0\0"sv) || bytes.starts_with("\0\0\xFE\xFF"sv)) {
+    throw Error(ErrorKind::kInput, "data: {} is UTF-32; convert it to UTF-8 first", name);
+  }
   if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) {
     throw Error(ErrorKind::kInput, "data: {} is UTF-16; convert it to UTF-8 first", name);
   }
+  if (bytes.substr(0, 4096).find('\0') != std::string_view::npos) {
+    throw Error(ErrorKind::kInput, "data: {} is not text (it holds zero bytes)", name);
+  }
+  const size_t returned = bytes.find('\r');
+  if (bytes.find('\n') == std::string_view::npos && returned != std::string_view::npos &&
+      returned + 1 < bytes.size()) {
+    throw Error(ErrorKind::kInput,
+                "data: {}: its lines end in CR alone (as on old Macs); convert them to LF first",
+                name);
+  }
+}
+
+DataFormat DetectFormat(std::string_view bytes, const std::string& name) {
+  if (LooksLikeArchive(bytes)) return DataFormat::kArchive;
+  CheckIsText(bytes, name);
   const bool cut = bytes.size() > kSampleBytes;
   std::string_view sample = bytes.substr(0, kSampleBytes);
   if (sample.starts_with("\xEF\xBB\xBF")) sample.remove_prefix(3);
   if (cut) sample = sample.substr(0, sample.rfind('\n') + 1);  // npos + 1: nothing left
   if (sample.find_first_not_of(" \t\r\n") == std::string_view::npos && !cut) {
     throw Error(ErrorKind::kInput, "data: {} is empty", name);
-  }
-  if (sample.substr(0, 4096).find('\0') != std::string_view::npos) {
-    throw Error(ErrorKind::kInput, "data: {} is not text (it holds zero bytes)", name);
   }
   if (StartsAsJsonList(sample)) {
     throw Error(ErrorKind::kInput, "data: {} is one JSON list; what is read is one object a line",

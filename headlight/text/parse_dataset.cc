@@ -204,6 +204,7 @@ Dataset Parse(std::string_view bytes, const std::string& name, DataFormat format
 Dataset ParseDataset(std::string_view bytes, const std::string& name, DataFormat format,
                      const ReadOptions& options) {
   if (format == DataFormat::kAuto) format = DetectFormat(bytes, name);
+  CheckIsText(bytes, name);
   Dataset dataset = Parse(bytes, name, format, options);
   dataset.format = DataFormatName(format);
   if (dataset.examples.empty()) {

@@ -111,7 +111,8 @@ std::vector<std::string> ListFiles(const std::string& root) {
   std::vector<std::string> paths;
   try {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root)) {
-      if (!entry.is_regular_file()) continue;
+      std::error_code passed_over;  // a link to itself, or to nothing
+      if (!entry.is_regular_file(passed_over)) continue;
       paths.push_back(entry.path().lexically_relative(root).generic_string());
       if (paths.size() > kMaxFiles) {
         throw Error(ErrorKind::kInput, "data: {} holds more than {} files", root, kMaxFiles);

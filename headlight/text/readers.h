@@ -64,6 +64,8 @@ Dataset ReadDataset(const std::vector<std::string>& paths, const ReadOptions& op
 DataFormat DetectFormat(const std::string& path);
 // The same for the bytes of a regular file; `name` (its ending breaks ties) is for messages.
 DataFormat DetectFormat(std::string_view bytes, const std::string& name);
+// Throws kInput for UTF-16 and UTF-32, zero bytes near the beginning, and lines that CRs alone end.
+void CheckIsText(std::string_view bytes, const std::string& name);
 // Parses one file's bytes. `format` is one of the five formats of single text files.
 Dataset ParseDataset(std::string_view bytes, const std::string& name, DataFormat format,
                      const ReadOptions& options);

@@ -166,6 +166,7 @@ TEST(ReadersTest, BadFiles) {
   EXPECT_THAT(ParseMessage(" \n\n"), HasSubstr("f is empty"));
   EXPECT_THAT(ParseMessage("text,label\n", {}, "f.csv"), HasSubstr("f.csv has no rows"));
   EXPECT_THAT(ParseMessage("\xFF\xFEt\0", {}, "f.csv"), HasSubstr("UTF-16"));
+  EXPECT_THAT(ParseMessage("neg w 0\rpos w 1\rneg w 2\r", {}, "f.txt"), HasSubstr("CR alone"));
   EXPECT_THAT(ParseMessage(std::string("a,b\n\0c,d\n", 9)), HasSubstr("not text"));
   EXPECT_THAT(ParseMessage("Prose of one kind\nand another\nthe third has no end\nsingle\n"),
               HasSubstr("cannot tell the format of f; name it"));

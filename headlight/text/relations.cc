@@ -169,8 +169,8 @@ RelationsLanguage RelationsLanguageFromName(std::string_view name) {
 }
 
 std::vector<RelationsExample> MakeRelations(const RelationsOptions& options) {
-  if (options.count < 0) {
-    throw Error(ErrorKind::kUsage, "relations: the count must be at least 0, found {}",
+  if (options.count < 0 || options.count > kMostPassages) {
+    throw Error(ErrorKind::kUsage, "relations: the count must be 0 to {}, found {}", kMostPassages,
                 options.count);
   }
   const bool chinese = options.language == RelationsLanguage::kChinese;

@@ -70,8 +70,11 @@ struct RelationsOptions {
   uint64_t seed = 0;
 };
 
+inline constexpr int64_t kMostPassages = 1'000'000;
+
 // Example i depends on (language, seed, i) alone and never changes. Every four consecutive
-// examples, counted from 0, hold each label once. Throws kUsage for a negative count.
+// examples, counted from 0, hold each label once. Throws kUsage for a count that is negative or
+// beyond kMostPassages.
 std::vector<RelationsExample> MakeRelations(const RelationsOptions& options);
 
 // One JSON object a line: {"text", "label", "tokens": [...], "relations": [{"relation", "from",

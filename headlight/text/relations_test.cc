@@ -337,6 +337,7 @@ TEST_P(Relations, JsonLinesComeBackAsTheyWere) {
 
 TEST(RelationsOptions, RefusesANegativeCountAndUnknownNames) {
   EXPECT_THROW(Make(RelationsLanguage::kEnglish, -1, 0), Error);
+  EXPECT_THROW(Make(RelationsLanguage::kEnglish, kMostPassages + 1, 0), Error);
   EXPECT_TRUE(Make(RelationsLanguage::kEnglish, 0, 0).empty());
   EXPECT_THROW(RelationsLanguageFromName("fr"), Error);
   EXPECT_THROW(RelationFromName("object"), Error);

@@ -104,10 +104,14 @@ inline ClassificationMetrics MetricsFromJson(const Json& json, const std::string
   metrics.loss = NumberField(json, "loss", name);
   metrics.accuracy = NumberField(json, "accuracy", name);
   metrics.macro_f1 = NumberField(json, "macro_f1", name);
+  if (!(metrics.accuracy >= 0 && metrics.accuracy <= 1)) {
+    throw Error(ErrorKind::kInput, "{}: 'accuracy' must be 0 to 1, found {}", name,
+                metrics.accuracy);
+  }
   const Json& rows = ListField(json, "confusion", name);
   for (const Json& row : rows) {
     bool fits = row.is_array() && row.size() == rows.size();
-    for (const Json& count : row) fits = fits && count.is_number_integer();
+    for (const Json& count : row) fits = fits && count.is_number_integer() && count >= 0;
     if (!fits) {
       throw Error(ErrorKind::kInput, "{}: 'confusion' must be a square table of counts", name);
     }

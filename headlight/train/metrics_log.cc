@@ -210,8 +210,10 @@ MetricsLog::MetricsLog(const RunPaths& paths, int64_t lines) : impl_(std::make_u
       const Json json = internal::ParseObject(line, name);
       try {
         WriteScalars(json, impl_->events, json.at("timing").value("unix_time", now));
-      } catch (const Json::exception& error) {
-        throw Error(ErrorKind::kInput, "{}: {}", name, error.what());
+      } catch (const Json::exception&) {
+        throw Error(ErrorKind::kInput,
+                    "{}: is no record of training; put the file back, or begin anew (--replace)",
+                    name);
       }
     });
   }

@@ -65,8 +65,10 @@ PreparedData PrepareData(const TrainConfig& config) {
 
 Dataset ReadEvaluationData(const std::vector<std::string>& paths, const ReadOptions& options) {
   DatasetParts parts = ReadDatasetParts(paths, options);
-  return parts.has_parts && !parts.valid.examples.empty() ? std::move(parts.valid)
-                                                          : std::move(parts.train);
+  for (Dataset* part : {&parts.valid, &parts.test}) {
+    if (!part->examples.empty()) return std::move(*part);
+  }
+  return std::move(parts.train);
 }
 
 bool SameData(const TrainConfig& a, const TrainConfig& b) {

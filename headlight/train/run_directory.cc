@@ -83,6 +83,12 @@ RunResult ResultFromJson(const Json& json, const std::string& name) {
   result.train_loss = internal::NumberField(json, "train_loss", name);
   result.valid = internal::MetricsFromJson(internal::ObjectField(json, "valid", name), name);
   result.last = internal::MetricsFromJson(internal::ObjectField(json, "last", name), name);
+  for (const ClassificationMetrics* metrics : {&result.valid, &result.last}) {
+    if (metrics->confusion.size() == result.labels.size()) continue;
+    throw Error(ErrorKind::kInput,
+                "{}: 'confusion' must have {} rows, one for each label, found {}", name,
+                result.labels.size(), metrics->confusion.size());
+  }
   result.best_step = count("best_step");
   result.nonfinite_scores_replaced = count("nonfinite_scores_replaced");
   TimingFromJson(internal::ObjectField(json, "measured", name), name, result);
@@ -207,6 +213,10 @@ TrainConfig ReadConfig(const RunPaths& paths) {
   if (!fs::exists(paths.config(), ignored)) {
     throw Error(ErrorKind::kInput, "{}: is not a run directory (it has no config.toml)",
                 paths.root);
+  }
+  for (const std::string& path : {paths.config(), paths.text(), paths.result(), paths.metrics()}) {
+    if (!fs::exists(path, ignored) || fs::is_regular_file(path, ignored)) continue;
+    throw Error(ErrorKind::kInput, "{}: is not a regular file, as those of runs are", path);
   }
   TrainConfig config =
       TrainConfigFromToml(ReadFile(paths.config(), kMostJsonBytes), paths.config());

@@ -13,6 +13,7 @@
 #include "headlight/base/memory.h"
 #include "headlight/base/profiler.h"
 #include "headlight/base/threads.h"
+#include "headlight/io/file.h"
 #include "headlight/kernels/loss/cross_entropy.h"
 #include "headlight/kernels/optimizer/adam.h"
 #include "headlight/models/text_classifier.h"
@@ -143,6 +144,13 @@ void TrainingRun::Resume() {
   if (state.position > batches_per_epoch_ || state.step > total_steps_) {
     throw Error(ErrorKind::kInput, "resume {}: step {} is beyond the run's {}", paths_.last(),
                 state.step, total_steps_);
+  }
+  const size_t classes = data_.encoder.labels().size();
+  for (const ClassificationMetrics* metrics : {&state.best, &state.last}) {
+    if (metrics->confusion.empty() && !state.has_best) continue;  // nothing was evaluated yet
+    if (metrics->confusion.size() == classes) continue;
+    throw Error(ErrorKind::kInput, "resume {}: 'confusion' must have {} rows, one for each label",
+                paths_.last(), classes);
   }
   if (state.has_best && !fs::exists(paths_.best(), ignored)) {
     throw Error(
@@ -448,12 +456,32 @@ void RemoveRun(const RunPaths& paths) {
   }
 }
 
+// --replace deletes a run, and nothing that a person may have put where one was expected.
+void CheckReplaceable(const TrainConfig& config, const RunPaths& paths) {
+  const std::string text = ReadFile(paths.config());
+  if (!text.starts_with("format_version") && text.find("\nformat_version") == std::string::npos) {
+    throw Error(ErrorKind::kUsage,
+                "run directory {}: its config.toml is not that of a run; name a new directory",
+                paths.root);
+  }
+  std::error_code ignored;
+  const std::string root = fs::weakly_canonical(paths.root, ignored).string() + "/";
+  for (const std::vector<std::string>* files : {&config.data.data, &config.data.valid}) {
+    for (const std::string& file : *files) {
+      if (!fs::weakly_canonical(file, ignored).string().starts_with(root)) continue;
+      throw Error(ErrorKind::kUsage, "run directory {}: holds {}, which replacing could delete",
+                  paths.root, file);
+    }
+  }
+}
+
 // The stored result when the run has finished, else nothing: then there is something to do.
 std::optional<RunResult> CheckExisting(const TrainConfig& config, const PreparedData& data,
                                        const RunPaths& paths, OnExisting existing) {
   std::error_code ignored;
   if (!fs::exists(paths.config(), ignored)) return std::nullopt;
   if (existing == OnExisting::kReplace) {
+    CheckReplaceable(config, paths);
     RemoveRun(paths);
     return std::nullopt;
   }
