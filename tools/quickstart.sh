@@ -28,7 +28,7 @@ show $headlight compare --data "$out/train.jsonl" --valid "$out/valid.jsonl" --o
 
 run=$out/compare/heads-8_seed-1
 sentence=$(sed -n '1s/.*"text": *"\([^"]*\)".*/\1/p' "$out/valid.jsonl")
-show $headlight heads "$run" --gold "$out/valid.jsonl"
+show $headlight heads "$run" --gold "$out/valid.jsonl" --texts 1000
 show $headlight show "$run" "the king, quite tiny today, was near the angry castle girl. she dropped the cup." --layer 0
 show $headlight show "$run" "$sentence" --format html --out "$out/attention.html"
 show $headlight show "$run" "$sentence" --format png --out "$out/attention.png"

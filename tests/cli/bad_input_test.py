@@ -542,5 +542,49 @@ class Checkpoints(Case):
         self.predict(directory, r"config\.toml")
 
 
+class Kept(Case):
+    """What a person put where a run or a report was expected stays as it is."""
+
+    def test_comparison_over_its_own_data(self):
+        folder = self.folder / "mine"
+        folder.mkdir()
+        data = folder / "report.csv"
+        shutil.copy(self.data, data)
+        before = data.read_bytes()
+        self.expect(USAGE, r"mine: its report could replace .*report\.csv; name another --out", "compare", "--data", data,
+                    "--out", folder, *SMALL)
+        self.assertEqual(data.read_bytes(), before)
+
+    def test_comparison_in_a_foreign_folder(self):
+        (self.folder / "report.md").write_text("thesis")
+        self.expect(USAGE, r"holds other files and no comparison; name a new directory", "compare", "--data", self.data,
+                    "--out", self.folder, *SMALL)
+        self.assertEqual((self.folder / "report.md").read_text(), "thesis")
+
+    def test_replace_of_a_foreign_folder(self):
+        folder = self.folder / "site"
+        folder.mkdir()
+        (folder / "config.toml").write_text("title = 'my site'\n")
+        self.expect(USAGE, r"site: its config\.toml is not that of a run; name a new directory", "train", "--data", self.data,
+                    "--out", folder, "--replace", *SMALL)
+        self.assertEqual((folder / "config.toml").read_text(), "title = 'my site'\n")
+
+    def test_replace_of_the_run_that_holds_the_data(self):
+        folder = self.copy_run()
+        data = folder / "metrics.jsonl"
+        shutil.copy(self.data, data)
+        self.expect(USAGE, r"run: holds .*metrics\.jsonl, which replacing could delete", "train", "--data", data,
+                    "--format", "csv", "--out", folder, "--replace", *SMALL)
+        self.assertTrue(data.exists())
+
+    def test_result_whose_confusion_lost_a_row(self):
+        folder = self.copy_run()
+        result = json.loads((folder / "result.json").read_text())
+        result["valid"]["confusion"] = []
+        (folder / "result.json").write_text(json.dumps(result))
+        listed = run("runs", folder)
+        self.assertIn(b"'confusion' must have 2 rows, one for each label, found 0", listed.stdout + listed.stderr)
+
+
 if __name__ == "__main__":
     program.main()

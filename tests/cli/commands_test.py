@@ -112,7 +112,9 @@ class Commands(ProgramTest):
         self.assertGreater(table[2]["parameters"], table[0]["parameters"])
 
     def test_compare_goes_on_where_a_run_diverges(self):
-        arguments = ("compare", "--data", self.data, *SMALL, "--clip", "off", "--no-baseline")
+        # A rate of 1000000 makes each step's decay multiply the weights by -1000000.
+        arguments = ("compare", "--data", self.data, *SMALL, "--clip", "off", "--optimizer", "adamw", "--weight-decay", 1,
+                     "--no-baseline")
         for _ in range(2):  # the second time on what the first left
             out = self.folder / "c"
             result = program.run(*arguments, "--vary", "lr=1000000,0.001", "--out", out)
@@ -337,7 +339,8 @@ class Interruption(ProgramTest):
         for arguments in (["predict", self.run_directory],
                           ["bench", "--threads", 1, "--seconds", 60, "--shape", "n512 d64"],
                           ["data", "describe", pipe],
-                          ["data", "make", "relations", "--count", 100_000_000, "--out", out]):
+                          ["compare", "--data", pipe, "--out", self.folder / "c"],
+                          ["data", "make", "relations", "--count", 1_000_000, "--out", out]):
             for stop in (signal.SIGINT, signal.SIGTERM):
                 process = subprocess.Popen([program.program, *map(str, arguments)], stdin=subprocess.PIPE,
                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
