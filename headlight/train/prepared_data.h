@@ -28,7 +28,8 @@ PreparedData PrepareData(const TrainConfig& config);
 PreparedData PrepareData(const Dataset& train, const Dataset& valid,
                          const TextEncoderOptions& options);
 
-// Texts of a file for a model that exists: `eval --data`. The valid part where the data have parts.
+// Texts of a file for a model that exists: `eval --data`. Of data with parts the valid one, else
+// the test one.
 Dataset ReadEvaluationData(const std::vector<std::string>& paths, const ReadOptions& options);
 
 // Whether PrepareData gives the same for both: grids of runs prepare their data once.
