@@ -180,7 +180,8 @@ void TimedPass::Prepare() {
                   layout.ZerosLike(inputs_.value), ZerosLike(problem_.relative.keys),
                   ZerosLike(problem_.relative.values)};
   }
-  outputs_.out = layout.Zeros(problem_.query_tokens(), shape_.heads, shape_.ValueDim(), shape_.dtype);
+  outputs_.out =
+      layout.Zeros(problem_.query_tokens(), shape_.heads, shape_.ValueDim(), shape_.dtype);
   inputs_ = {layout.Of(inputs_.query), layout.Of(inputs_.key), layout.Of(inputs_.value)};
   out_gradient_ = layout.Of(out_gradient_);
   if (shape_.backward) pass_.Forward(shape_.implementation, problem_, inputs_, outputs_);
