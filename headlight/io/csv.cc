@@ -3,13 +3,12 @@
 #include <utility>
 
 #include "headlight/base/error.h"
+#include "headlight/io/byte_order_mark.h"
 
 namespace headlight {
 
 CsvReader::CsvReader(std::string_view bytes, std::string name, const CsvOptions& options)
-    : bytes_(bytes), name_(std::move(name)), options_(options) {
-  if (bytes_.starts_with("\xEF\xBB\xBF")) position_ = 3;
-}
+    : bytes_(WithoutByteOrderMark(bytes)), name_(std::move(name)), options_(options) {}
 
 bool CsvReader::SkipLineEnd() {
   const std::string_view rest = bytes_.substr(position_, 2);

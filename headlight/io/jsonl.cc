@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "headlight/base/error.h"
+#include "headlight/io/byte_order_mark.h"
 
 namespace headlight {
 namespace {
@@ -80,9 +81,7 @@ const std::string* JsonlRecord::Find(std::string_view name) const {
 }
 
 JsonlReader::JsonlReader(std::string_view bytes, std::string name)
-    : bytes_(bytes), name_(std::move(name)) {
-  if (bytes_.starts_with("\xEF\xBB\xBF")) position_ = 3;
-}
+    : bytes_(WithoutByteOrderMark(bytes)), name_(std::move(name)) {}
 
 bool JsonlReader::Next(JsonlRecord* record) {
   while (position_ < bytes_.size()) {

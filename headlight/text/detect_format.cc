@@ -6,6 +6,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/io/archive.h"
+#include "headlight/io/byte_order_mark.h"
 #include "headlight/io/csv.h"
 #include "headlight/io/file.h"
 #include "headlight/io/jsonl.h"
@@ -142,8 +143,7 @@ DataFormat DetectFormat(std::string_view bytes, const std::string& name) {
   if (LooksLikeArchive(bytes)) return DataFormat::kArchive;
   CheckIsText(bytes, name);
   const bool cut = bytes.size() > kSampleBytes;
-  std::string_view sample = bytes.substr(0, kSampleBytes);
-  if (sample.starts_with("\xEF\xBB\xBF")) sample.remove_prefix(3);
+  std::string_view sample = WithoutByteOrderMark(bytes.substr(0, kSampleBytes));
   if (cut) sample = sample.substr(0, sample.rfind('\n') + 1);  // npos + 1: nothing left
   if (sample.find_first_not_of(" \t\r\n") == std::string_view::npos && !cut) {
     throw Error(ErrorKind::kInput, "data: {} is empty", name);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "headlight/base/error.h"
+#include "headlight/io/byte_order_mark.h"
 #include "headlight/io/csv.h"
 #include "headlight/io/jsonl.h"
 #include "headlight/text/columns.h"
@@ -30,9 +31,7 @@ void AddExample(std::string_view text, std::string_view label, std::string origi
 // Goes through the lines that are not empty, without their ends and the byte order mark.
 class LineReader {
  public:
-  explicit LineReader(std::string_view bytes) : bytes_(bytes) {
-    if (bytes_.starts_with("\xEF\xBB\xBF")) position_ = 3;
-  }
+  explicit LineReader(std::string_view bytes) : bytes_(WithoutByteOrderMark(bytes)) {}
   bool Next(std::string_view* line) {
     while (position_ < bytes_.size()) {
       const size_t end = std::min(bytes_.find('\n', position_), bytes_.size());
@@ -203,8 +202,11 @@ Dataset Parse(std::string_view bytes, const std::string& name, DataFormat format
 
 Dataset ParseDataset(std::string_view bytes, const std::string& name, DataFormat format,
                      const ReadOptions& options) {
-  if (format == DataFormat::kAuto) format = DetectFormat(bytes, name);
-  CheckIsText(bytes, name);
+  if (format == DataFormat::kAuto) {
+    format = DetectFormat(bytes, name);
+  } else {
+    CheckIsText(bytes, name);
+  }
   Dataset dataset = Parse(bytes, name, format, options);
   dataset.format = DataFormatName(format);
   if (dataset.examples.empty()) {

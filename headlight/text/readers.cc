@@ -7,6 +7,7 @@
 
 #include "headlight/base/error.h"
 #include "headlight/io/archive.h"
+#include "headlight/io/byte_order_mark.h"
 #include "headlight/io/file.h"
 #include "headlight/text/layout.h"
 #include "headlight/text/unicode.h"
@@ -39,11 +40,6 @@ void Append(Dataset&& from, Dataset* to) {
   if (to->format.empty()) to->format = from.format;
   to->examples.insert(to->examples.end(), std::make_move_iterator(from.examples.begin()),
                       std::make_move_iterator(from.examples.end()));
-}
-
-std::string WithoutByteOrderMark(std::string text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
-  return text;
 }
 
 // Where the bytes of a planned file come from.
@@ -102,7 +98,8 @@ void ReadLayout(const Layout& layout, DataFormat format, const ReadOptions& opti
                   kMaxTextFileBytes, bytes.size());
     }
     if (part.format.empty()) part.format = DataFormatName(format);
-    part.examples.push_back({WithoutByteOrderMark(std::move(bytes)), file.label, origin});
+    bytes.erase(0, bytes.size() - WithoutByteOrderMark(bytes).size());
+    part.examples.push_back({std::move(bytes), file.label, origin});
   }
 }
 

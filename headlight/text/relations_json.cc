@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "headlight/base/error.h"
+#include "headlight/io/byte_order_mark.h"
 #include "headlight/text/relations.h"
 
 namespace headlight {
@@ -118,7 +119,7 @@ std::string FormatRelations(const std::vector<RelationsExample>& examples) {
 std::vector<RelationsExample> ParseRelations(std::string_view bytes, std::string_view origin) {
   std::vector<RelationsExample> examples;
   int64_t line_number = 0;
-  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+  bytes = WithoutByteOrderMark(bytes);
   while (!bytes.empty()) {
     ++line_number;
     const size_t end = bytes.find('\n');
