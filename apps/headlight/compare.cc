@@ -47,9 +47,9 @@ void WriteReports(const Comparison& comparison) {
   std::string markdown = TableAsMarkdown(table) + "\n";
   for (const std::string& sentence : ComparisonSentences(comparison))
     markdown += "- " + sentence + "\n";
+  WriteFileAtomically(out + "/report.json", TableAsJson(table) + "\n");  // tells a report as ours
   WriteFileAtomically(out + "/report.md", markdown);
   WriteFileAtomically(out + "/report.csv", TableAsCsv(table));
-  WriteFileAtomically(out + "/report.json", TableAsJson(table) + "\n");
   WriteFileAtomically(out + "/report.html", ComparisonPage(MakeComparisonReport(comparison)));
 }
 

@@ -117,12 +117,16 @@ void RefuseForeignFolder(const CompareOptions& options, const std::set<fs::path>
                   options.directory, file);
     }
   }
-  bool empty = true, ours = false;
+  bool empty = true, cell = false, report = false;
   for (const fs::directory_entry& entry : fs::directory_iterator(options.directory, ignored)) {
+    const RunPaths run(entry.path());
     empty = false;
-    ours |= cells.contains(entry.path().filename()) ||
-            fs::exists(RunPaths(entry.path()).config(), ignored);
+    report |= entry.path().stem() == "report";
+    cell |= HoldsRun(run) ||
+            (cells.contains(entry.path().filename()) && fs::exists(run.lock(), ignored));
   }
+  // A report is ours where its table, which is written first, lies beside it.
+  const bool ours = cell && (!report || fs::exists(options.directory + "/report.json", ignored));
   if (!fs::exists(RunPaths(options.directory).config(), ignored) && (empty || ours)) return;
   throw Error(ErrorKind::kUsage,
               "compare {}: holds other files and no comparison; name a new directory",

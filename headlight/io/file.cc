@@ -202,6 +202,13 @@ void FileReader::Read(char* target, int64_t count) {
   }
 }
 
+std::string ReadRegularFile(const std::string& path, int64_t max_bytes) {
+  FileReader reader(path, max_bytes);
+  std::string bytes(static_cast<size_t>(reader.bytes()), '\0');
+  reader.Read(bytes.data(), reader.bytes());
+  return bytes;
+}
+
 void WriteFileAtomically(const std::string& path, std::string_view bytes) {
   StagedFile(path, bytes).Commit();
 }

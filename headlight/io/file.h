@@ -18,6 +18,9 @@ inline constexpr int64_t kDefaultReadLimit = int64_t{4} << 30;  // bytes
 // folder is kInput, as is one of more than max_bytes: it is refused before memory for it is taken.
 std::string ReadFile(const std::string& path, int64_t max_bytes = kDefaultReadLimit);
 
+// The same of a regular file only: a pipe in the place of a file of ours would be waited for.
+std::string ReadRegularFile(const std::string& path, int64_t max_bytes = kDefaultReadLimit);
+
 // Reads a regular file piece by piece, for formats that go straight into their own memory.
 class FileReader {
  public:

@@ -224,7 +224,7 @@ TextEncoder TextEncoder::FromJson(std::string_view json, const std::string& name
 void TextEncoder::Save(const std::string& path) const { WriteFileAtomically(path, ToJson()); }
 
 TextEncoder TextEncoder::Load(const std::string& path) {
-  return FromJson(ReadFile(path, kMaxFileBytes), path);
+  return FromJson(ReadRegularFile(path, kMaxFileBytes), path);
 }
 
 std::vector<int32_t> TextEncoder::Encode(std::string_view text) const {

@@ -182,6 +182,14 @@ TrainConfig TrainConfigFromToml(std::string_view toml, const std::string& name) 
   return config;
 }
 
+bool IsTrainConfig(std::string_view toml) {
+  try {
+    return toml::parse(toml)["format_version"].is_integer();
+  } catch (const toml::parse_error&) {
+    return false;
+  }
+}
+
 std::vector<std::string> DifferingChoices(const TrainConfig& a, const TrainConfig& b) {
   std::vector<std::string> names;
   for (const ConfigField& field : TrainFields()) {

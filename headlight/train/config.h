@@ -87,6 +87,8 @@ void ValidateTrainConfig(const TrainConfig& config);
 // the key.
 std::string TrainConfigToToml(const TrainConfig& config);
 TrainConfig TrainConfigFromToml(std::string_view toml, const std::string& name);
+// Whether such a file is meant, of whatever version: TOML with a format_version of its own.
+bool IsTrainConfig(std::string_view toml);
 
 // Whether a run made with `a` may go on under `b`: everything but threads and where data lie must
 // be equal. The names of the choices that are not.

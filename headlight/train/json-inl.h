@@ -120,4 +120,12 @@ inline ClassificationMetrics MetricsFromJson(const Json& json, const std::string
   return metrics;
 }
 
+// Readers take a row of each class for granted.
+inline void CheckConfusion(const ClassificationMetrics& metrics, size_t classes,
+                           const std::string& name) {
+  if (metrics.confusion.size() == classes) return;
+  throw Error(ErrorKind::kInput, "{}: 'confusion' must have {} rows, one for each label, found {}",
+              name, classes, metrics.confusion.size());
+}
+
 }  // namespace headlight::internal

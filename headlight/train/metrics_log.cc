@@ -169,7 +169,7 @@ void RemoveEvents(const std::string& folder) {
 // Calls use(line, number from 1) for each complete line.
 void ForEachLine(const std::string& path,
                  const std::function<void(std::string_view, int64_t)>& use) {
-  const std::string bytes = ReadFile(path);
+  const std::string bytes = ReadRegularFile(path);
   std::string_view rest = bytes;
   int64_t number = 0;
   for (size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {

@@ -84,10 +84,7 @@ RunResult ResultFromJson(const Json& json, const std::string& name) {
   result.valid = internal::MetricsFromJson(internal::ObjectField(json, "valid", name), name);
   result.last = internal::MetricsFromJson(internal::ObjectField(json, "last", name), name);
   for (const ClassificationMetrics* metrics : {&result.valid, &result.last}) {
-    if (metrics->confusion.size() == result.labels.size()) continue;
-    throw Error(ErrorKind::kInput,
-                "{}: 'confusion' must have {} rows, one for each label, found {}", name,
-                result.labels.size(), metrics->confusion.size());
+    internal::CheckConfusion(*metrics, result.labels.size(), name);
   }
   result.best_step = count("best_step");
   result.nonfinite_scores_replaced = count("nonfinite_scores_replaced");
@@ -200,7 +197,7 @@ void WriteResult(const RunPaths& paths, const RunResult& result) {
 std::optional<RunResult> ReadResult(const RunPaths& paths) {
   std::error_code ignored;
   if (!fs::exists(paths.result(), ignored)) return std::nullopt;
-  const std::string bytes = ReadFile(paths.result(), kMostJsonBytes);
+  const std::string bytes = ReadRegularFile(paths.result(), kMostJsonBytes);
   return ResultFromJson(internal::ParseObject(bytes, paths.result()), paths.result());
 }
 
@@ -214,18 +211,20 @@ TrainConfig ReadConfig(const RunPaths& paths) {
     throw Error(ErrorKind::kInput, "{}: is not a run directory (it has no config.toml)",
                 paths.root);
   }
-  for (const std::string& path : {paths.config(), paths.text(), paths.result(), paths.metrics()}) {
-    if (!fs::exists(path, ignored) || fs::is_regular_file(path, ignored)) continue;
-    throw Error(ErrorKind::kInput, "{}: is not a regular file, as those of runs are", path);
-  }
   TrainConfig config =
-      TrainConfigFromToml(ReadFile(paths.config(), kMostJsonBytes), paths.config());
+      TrainConfigFromToml(ReadRegularFile(paths.config(), kMostJsonBytes), paths.config());
   try {
     ValidateTrainConfig(config);
   } catch (const Error& error) {
     throw Error(ErrorKind::kInput, "{}: {}", paths.config(), error.what());
   }
   return config;
+}
+
+bool HoldsRun(const RunPaths& paths) {
+  std::error_code ignored;
+  return fs::is_regular_file(paths.config(), ignored) &&
+         IsTrainConfig(ReadRegularFile(paths.config(), kMostJsonBytes));
 }
 
 void CheckSameChoices(const RunPaths& paths, const TrainConfig& config) {

@@ -87,6 +87,9 @@ void WriteConfig(const RunPaths& paths, const TrainConfig& config);
 // kInput, saying that this is no run directory, when there is none; for choices that do not fit
 // together, too.
 TrainConfig ReadConfig(const RunPaths& paths);
+// Whether the config.toml that is there, if any, is one of ours: what else the folder holds is then
+// a run's. kInput or kResource when it cannot be read.
+bool HoldsRun(const RunPaths& paths);
 // A run goes on only as it was begun: kUsage that names the choices that `config` makes otherwise.
 void CheckSameChoices(const RunPaths& paths, const TrainConfig& config);
 void WriteEnvironment(const RunPaths& paths);

@@ -13,7 +13,6 @@
 #include "headlight/base/memory.h"
 #include "headlight/base/profiler.h"
 #include "headlight/base/threads.h"
-#include "headlight/io/file.h"
 #include "headlight/kernels/loss/cross_entropy.h"
 #include "headlight/kernels/optimizer/adam.h"
 #include "headlight/models/text_classifier.h"
@@ -21,6 +20,7 @@
 #include "headlight/train/checkpoint.h"
 #include "headlight/train/evaluate.h"
 #include "headlight/train/head_monitor.h"
+#include "headlight/train/json-inl.h"
 #include "headlight/train/metrics_log.h"
 #include "headlight/train/optimizer.h"
 
@@ -145,12 +145,11 @@ void TrainingRun::Resume() {
     throw Error(ErrorKind::kInput, "resume {}: step {} is beyond the run's {}", paths_.last(),
                 state.step, total_steps_);
   }
-  const size_t classes = data_.encoder.labels().size();
-  for (const ClassificationMetrics* metrics : {&state.best, &state.last}) {
-    if (metrics->confusion.empty() && !state.has_best) continue;  // nothing was evaluated yet
-    if (metrics->confusion.size() == classes) continue;
-    throw Error(ErrorKind::kInput, "resume {}: 'confusion' must have {} rows, one for each label",
-                paths_.last(), classes);
+  // Until something is evaluated there are no metrics.
+  if (state.has_best || state.stopped_early || state.step >= total_steps_) {
+    for (const ClassificationMetrics* metrics : {&state.best, &state.last}) {
+      internal::CheckConfusion(*metrics, data_.encoder.labels().size(), paths_.last());
+    }
   }
   if (state.has_best && !fs::exists(paths_.best(), ignored)) {
     throw Error(
@@ -456,19 +455,25 @@ void RemoveRun(const RunPaths& paths) {
   }
 }
 
+bool LiesIn(const std::string& path, const std::string& folder) {
+  std::error_code ignored;
+  const fs::path from_folder =
+      fs::weakly_canonical(path, ignored).lexically_relative(fs::weakly_canonical(folder, ignored));
+  return !from_folder.empty() && *from_folder.begin() != "..";
+}
+
 // --replace deletes a run, and nothing that a person may have put where one was expected.
 void CheckReplaceable(const TrainConfig& config, const RunPaths& paths) {
-  const std::string text = ReadFile(paths.config());
-  if (!text.starts_with("format_version") && text.find("\nformat_version") == std::string::npos) {
+  std::error_code ignored;
+  if (!fs::exists(paths.config(), ignored)) return;
+  if (!HoldsRun(paths)) {
     throw Error(ErrorKind::kUsage,
                 "run directory {}: its config.toml is not that of a run; name a new directory",
                 paths.root);
   }
-  std::error_code ignored;
-  const std::string root = fs::weakly_canonical(paths.root, ignored).string() + "/";
   for (const std::vector<std::string>* files : {&config.data.data, &config.data.valid}) {
     for (const std::string& file : *files) {
-      if (!fs::weakly_canonical(file, ignored).string().starts_with(root)) continue;
+      if (!LiesIn(file, paths.root)) continue;
       throw Error(ErrorKind::kUsage, "run directory {}: holds {}, which replacing could delete",
                   paths.root, file);
     }
@@ -481,7 +486,6 @@ std::optional<RunResult> CheckExisting(const TrainConfig& config, const Prepared
   std::error_code ignored;
   if (!fs::exists(paths.config(), ignored)) return std::nullopt;
   if (existing == OnExisting::kReplace) {
-    CheckReplaceable(config, paths);
     RemoveRun(paths);
     return std::nullopt;
   }
@@ -492,6 +496,10 @@ std::optional<RunResult> CheckExisting(const TrainConfig& config, const Prepared
         paths.root);
   }
   CheckSameChoices(paths, config);
+  for (const std::string& path : {paths.environment(), paths.text(), paths.metrics()}) {
+    if (!fs::exists(path, ignored) || fs::is_regular_file(path, ignored)) continue;
+    throw Error(ErrorKind::kInput, "resume {}: {} must be a regular file", paths.root, path);
+  }
   if (BeganOnOtherData(paths, data)) {
     throw Error(ErrorKind::kInput,
                 "resume {}: the data are not those that the run began on; give the same files, "
@@ -506,6 +514,7 @@ std::optional<RunResult> CheckExisting(const TrainConfig& config, const Prepared
 RunResult Train(const TrainConfig& config, const PreparedData& data, const TrainOptions& options) {
   ValidateTrainConfig(config);
   const RunPaths paths(options.directory);
+  if (options.existing == OnExisting::kReplace) CheckReplaceable(config, paths);
   const RunLock lock(paths);
   if (std::optional<RunResult> finished = CheckExisting(config, data, paths, options.existing)) {
     return *std::move(finished);

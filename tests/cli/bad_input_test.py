@@ -568,6 +568,46 @@ class Kept(Case):
         self.expect(USAGE, r"site: its config\.toml is not that of a run; name a new directory", "train", "--data", self.data,
                     "--out", folder, "--replace", *SMALL)
         self.assertEqual((folder / "config.toml").read_text(), "title = 'my site'\n")
+        self.assertEqual([path.name for path in folder.iterdir()], ["config.toml"])
+
+    def test_replace_of_what_only_looks_like_a_run(self):
+        folder = self.folder / "site"
+        folder.mkdir()
+        for text in ("[a]\nformat_version = 2\n", "format_version is not\nformat_version\n"):
+            (folder / "config.toml").write_text(text)
+            self.expect(USAGE, r"site: its config\.toml is not that of a run", "train", "--data", self.data, "--out", folder,
+                        "--replace", *SMALL)
+            self.assertEqual((folder / "config.toml").read_text(), text)
+
+    def test_pipe_in_the_place_of_a_config(self):
+        folder = self.copy_run()
+        (folder / "config.toml").unlink()
+        os.mkfifo(folder / "config.toml")
+        self.expect(INPUT, r"config\.toml: it must be a regular file", "predict", folder, "text")
+        self.expect(USAGE, r"its config\.toml is not that of a run", "train", "--data", self.data, "--out", folder,
+                    "--replace", *SMALL)
+
+    def test_pipe_in_the_place_of_a_text_encoder(self):
+        folder = self.copy_run()
+        (folder / "result.json").unlink()
+        (folder / "text.json").unlink()
+        os.mkfifo(folder / "text.json")
+        self.expect(INPUT, r"text\.json must be a regular file", "train", "--data", self.data, "--out", folder, "--resume",
+                    *SMALL, timeout=10)
+
+    def test_comparison_where_a_foreign_report_lies_beside_runs(self):
+        for beside in ("site", "run", "heads-2_seed-1"):
+            folder = self.folder / ("beside-" + beside)
+            folder.mkdir()
+            (folder / "report.md").write_text("thesis")
+            if beside == "run":
+                shutil.copytree(self.run_directory, folder / beside)
+            else:
+                (folder / beside).mkdir()
+            if beside == "site":
+                (folder / beside / "config.toml").write_text("title = 'my site'\n")
+            self.expect(USAGE, r"holds other files and no comparison", "compare", "--data", self.data, "--out", folder, *SMALL)
+            self.assertEqual((folder / "report.md").read_text(), "thesis")
 
     def test_replace_of_the_run_that_holds_the_data(self):
         folder = self.copy_run()
@@ -576,6 +616,16 @@ class Kept(Case):
         self.expect(USAGE, r"run: holds .*metrics\.jsonl, which replacing could delete", "train", "--data", data,
                     "--format", "csv", "--out", folder, "--replace", *SMALL)
         self.assertTrue(data.exists())
+
+    def test_replace_of_the_folder_that_is_the_data(self):
+        folder = self.copy_run()
+        for name in ("neg", "pos"):
+            (folder / name).mkdir()
+            for i in range(4):
+                (folder / name / f"{i}.txt").write_text(f"{name} text {i}")
+        self.expect(USAGE, r"run: holds .*run, which replacing could delete", "train", "--data", folder, "--out", folder,
+                    "--replace", *SMALL)
+        self.assertTrue((folder / "result.json").exists())
 
     def test_result_whose_confusion_lost_a_row(self):
         folder = self.copy_run()
