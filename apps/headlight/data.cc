@@ -89,11 +89,11 @@ void RunDescribe(const DescribeArguments& arguments) {
   const TrainConfig config = arguments.flags.Config();
   ReadOptions read = config.data.read;
   DatasetParts parts = ReadDatasetParts(arguments.data, read);
-  Dataset valid =
-      arguments.valid.empty() ? std::move(parts.valid) : ReadDataset(arguments.valid, read);
-  for (Dataset* other : {&valid, &parts.test}) {  // a folder of one part that is not for training
+  for (Dataset* other : {&parts.valid, &parts.test}) {  // data of one part, not for training
     if (parts.train.examples.empty()) std::swap(parts.train, *other);
   }
+  Dataset valid =
+      arguments.valid.empty() ? std::move(parts.valid) : ReadDataset(arguments.valid, read);
   DescribeOptions options;
   options.tokenizer = config.text.tokenizer;
   const DatasetDescription train =

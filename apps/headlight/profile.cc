@@ -151,8 +151,7 @@ void TrainForNobody(const TrainConfig& config, const PreparedData& data,
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kInterrupted) throw;
     throw Error(ErrorKind::kInterrupted,
-                "profile: stopped before it had measured all; nothing is "
-                "kept");
+                "profile: stopped before all was measured; nothing is kept");
   }
 }
 

@@ -19,8 +19,8 @@ bool EveryField(const ConfigField& field);
 bool ReaderField(const ConfigField& field);     // how text files are read
 bool TokenizerField(const ConfigField& field);  // and how their text is cut
 
-// --seed of a command without the choices of training, under the rule of train's --seed. `seed`
-// holds the default and must live as long as the command.
+// --seed, or a `flag` like it, of a command without the choices of training, under the rule of
+// train's --seed. `seed` holds the default and must live as long as the command.
 CLI::Option* AddSeed(CLI::App& command, uint64_t& seed, const std::string& help,
                      const std::string& flag = "--seed");
 

@@ -312,7 +312,6 @@ ReportFigure CostFigure(const Comparison& comparison, const std::string& title,
   return {title, "Means over the seeds.", DrawBarChart(chart, PictureFormat::kSvg)};
 }
 
-// A log axis needs numbers above 0.
 }  // namespace
 
 Table ComparisonTable(const Comparison& comparison) {

@@ -99,6 +99,17 @@ class Commands(ProgramTest):
         self.assertEqual(json.loads(self.ok(*arguments)), table)
         self.assertEqual({p: p.stat().st_mtime_ns for p in out.rglob("last.safetensors")}, before)
 
+    def test_describe_of_a_test_part_alone(self):
+        for label in ("neg", "pos"):
+            (self.folder / "part" / "test" / label).mkdir(parents=True)
+            for i in range(3):
+                (self.folder / "part" / "test" / label / f"{i}.txt").write_text(f"{label} text {i}")
+        described = json.loads(self.ok("data", "describe", self.folder / "part", "--json"))
+        self.assertEqual(described["rows"], 6)
+        both = json.loads(self.ok("data", "describe", self.folder / "part", "--valid", self.data, "--json"))
+        self.assertEqual(both["rows"], 6)
+        self.assertGreater(both["valid"]["rows"], 6)
+
     def test_compare_takes_one_head_count_at_its_word(self):
         table = json.loads(self.ok("compare", "--data", self.data, "--out", self.folder / "c", *SMALL, "--heads", 2,
                                    "--no-baseline", "--json"))

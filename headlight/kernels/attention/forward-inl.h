@@ -309,12 +309,13 @@ inline float RaiseLargest(float score, int64_t at, ForwardScratch& scratch) {
   return now == kNegativeInfinity ? 0 : now;
 }
 
-// From here on the rounding of a score times scale matters to exp2.
+// From here on a score times scale is rounded by 1 or more, and beyond 2^31 by more than exp2
+// takes.
 constexpr float kExactScores = 16777216;  // 2^24
 
-// What the weights of a row of a strip are relative to: `largest` (a score times scale), or 0 once
-// the scores themselves are relative to `score`, the largest of the row in this strip. So do those
-// that are so large that `largest` is rounded by more than exp2 takes.
+// What the weights of a row of a strip are to be relative to, given the row's `largest` score so
+// far times scale: that; or, of scores that large, what is left of it after `score`, the largest in
+// this strip, was subtracted from them in place.
 inline float RelativeTo(float largest, float score, float scale, const StripRange& range,
                         float* scores) {
   if (!(std::abs(largest) >= kExactScores) || !std::isfinite(largest)) return largest;
