@@ -13,12 +13,11 @@ int main(int argc, char** argv) {
   const std::string text = argv[2];
   const Prediction answer = Predict(run.model, run.encoder, {&text, 1}, {}).front();
   std::printf("%s (probability %.3f)\n", answer.label.c_str(), answer.probability);
-
   Probe probe;  // weights are built only for whoever asks
   probe.want_weights = true;
   run.model.Forward(MakeRaggedBatch({run.encoder.Encode(text)}), {.probe = &probe}, nullptr);
   for (const ProbedWeights& head : probe.weights) {
-    std::printf("layer %d, head %d: %.3f on itself\n", head.layer, head.head,
-                static_cast<double>(head.weights.view<float>()(0, 0)));
+    const double itself = head.weights.view<float>()(0, 0);
+    std::printf("layer %d, head %d: %.3f on itself\n", head.layer, head.head, itself);
   }
 }

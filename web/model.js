@@ -1,6 +1,6 @@
 // What the page shows: the JSON that the program embeds (headlight/report/attention_json.h).
 
-import { max } from "d3-array";
+import { max, sum } from "d3-array";
 import { interpolateRgb, piecewise } from "d3-interpolate";
 
 /**
@@ -45,6 +45,20 @@ export function profile(picture, layer, head, token, direction) {
   return picture.tokens.map((_, other) =>
     direction === "from" ? weights[token * n + other] : weights[other * n + token],
   );
+}
+
+/**
+ * How much each token is looked at, as the mean over all tokens that look.
+ * @param {Picture} picture
+ * @param {number} layer
+ * @param {number} head
+ * @returns {(number | null)[]}
+ */
+export function meanProfile(picture, layer, head) {
+  return picture.tokens.map((_, key) => {
+    const weights = profile(picture, layer, head, key, "to");
+    return weights.every(Number.isFinite) ? sum(weights) / weights.length : null;
+  });
 }
 
 // The same rounding as the drawn pictures (colour_scale.cc), so that colours mean the same.

@@ -13,6 +13,7 @@ const kStrings = {
   links: ["Links", "连线"],
   links_help: ["left looks at right; point at a token, click to hold it", "左侧关注右侧；悬停查看，点击固定"],
   strip: ["One token in every head", "同一词元在各头中"],
+  strip_mean: ["how much each token is looked at on average; pick a token above to see its own; rows are heads", "每个词元平均受到的关注；在上方选择词元查看其自身；每行一个头"],
   strip_help: ["pick a token above; rows are heads", "在上方选择词元；每行一个头"],
   from: ["looks at", "关注谁"],
   to: ["is looked at by", "被谁关注"],

@@ -3,7 +3,7 @@
 import { range } from "d3-array";
 import { select } from "d3-selection";
 import { columnLabels, drawColumnLabels, textWidth } from "./labels.js";
-import { figuresOf, heatColour, number, profile, shown } from "./model.js";
+import { figuresOf, heatColour, meanProfile, number, profile, shown } from "./model.js";
 import { headName, say, sayRole } from "./strings.js";
 import { hideTip, showTip } from "./tip.js";
 
@@ -43,7 +43,7 @@ export function stripView(parent, state) {
   );
   const left = Math.max(...widths) * 1.15 + 14;
   const box = select(parent);
-  const none = box.append("p").attr("class", "hint");
+  const hint = box.append("p").attr("class", "hint");
   const svg = box
     .append("svg")
     .attr("class", "strip")
@@ -70,10 +70,7 @@ export function stripView(parent, state) {
 
   return () => {
     const token = state.token;
-    none.text(say(state.language, "strip_help"));
-    // Hidden, not gone: the page must not jump when the pointer leaves a token.
-    svg.style("visibility", token === null ? "hidden" : null);
-    if (token === null) return;
+    hint.text(say(state.language, token === null ? "strip_mean" : "strip_help"));
     names.text((/** @type {Place} */ place) => rowName(state, state.language, place));
     rows.classed(
       "active",
@@ -82,7 +79,10 @@ export function stripView(parent, state) {
     );
     keys.classed("active", (/** @type {unknown} */ _, /** @type {number} */ i) => i === token);
     rows.each(function (place) {
-      const weights = profile(picture, place.layer, place.head, token, state.direction);
+      const weights =
+        token === null
+          ? meanProfile(picture, place.layer, place.head)
+          : profile(picture, place.layer, place.head, token, state.direction);
       select(this)
         .selectAll("rect")
         .data(weights)

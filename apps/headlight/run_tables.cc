@@ -40,11 +40,11 @@ Table ResultTable(const RunResult& result) {
   table.AddRow({"vocabulary", result.vocabulary});
   table.AddRow({"steps", result.steps});
   table.AddRow({"ended by", result.ended_by});
+  table.AddRow({"best step", result.best_step});
   table.AddRow({"train loss", Cell::Real(result.train_loss, 4)});
   table.AddRow({"valid loss", Cell::Real(result.valid.loss, 4)});
   table.AddRow({"valid accuracy", Cell::Percent(result.valid.accuracy, 2)});
   table.AddRow({"valid macro-F1", Cell::Percent(result.valid.macro_f1, 2)});
-  table.AddRow({"best step", result.best_step});
   if (result.nonfinite_scores_replaced > 0) {
     table.AddRow({"non-finite scores replaced", result.nonfinite_scores_replaced});
   }

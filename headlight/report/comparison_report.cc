@@ -205,6 +205,18 @@ std::optional<double> Abscissa(const std::string& choice) {
   return value;
 }
 
+// The choices as config.toml has them; where they were varied, all of them.
+std::string ConfigurationText(const Comparison& comparison) {
+  std::string text = TrainConfigToToml(comparison.base);
+  for (const Variation& variation : comparison.variations) {
+    const std::string key = "\n" + FindField(variation.name).TomlKey() + " = ";
+    const size_t value = text.find(key) + key.size();
+    text.replace(value, text.find('\n', value) - value,
+                 fmt::format("{}  # varied", fmt::join(variation.values, ", ")));
+  }
+  return text;
+}
+
 // "naive · 8 · fp32": charts have no room for the names, which stand once, by VariedNames.
 std::string Values(const Choices& choices) {
   std::vector<std::string> values;
@@ -371,7 +383,7 @@ ComparisonReport MakeComparisonReport(const Comparison& comparison) {
   report.table = ComparisonTable(comparison);
   report.sentences = ComparisonSentences(comparison);
   report.figures = ComparisonFigures(comparison);
-  report.config = TrainConfigToToml(comparison.base);
+  report.config = ConfigurationText(comparison);
   const nlohmann::json environment = nlohmann::json::parse(EnvironmentJson());
   for (const auto& [name, value] : environment.items()) {
     report.environment.emplace_back(name,

@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
@@ -40,11 +42,10 @@ Json ModelChoices(const TextClassifierConfig& model) {
   return choices;
 }
 
-// Of what gives ids and classes their meaning.
+// Of all that turns text into ids and classes into labels.
 std::string TextFingerprint(const TextEncoder& encoder) {
   Fingerprint fingerprint;
-  for (const std::string& token : encoder.vocabulary().tokens()) fingerprint.Add(token);
-  for (const std::string& label : encoder.labels()) fingerprint.Add(label);
+  fingerprint.Add(encoder.ToJson());
   return fmt::format("{:016x}", fingerprint.value());
 }
 
@@ -57,7 +58,7 @@ Safetensors ModelContents(const TextClassifier& model, const TextEncoder& encode
   contents.metadata["format_version"] = kFormatVersion;
   contents.metadata["step"] = fmt::format("{}", step);
   contents.metadata["model"] = ModelChoices(model.config()).dump();
-  contents.metadata["text"] = TextFingerprint(encoder);
+  contents.metadata["text_encoder"] = TextFingerprint(encoder);
   return contents;
 }
 
@@ -108,15 +109,25 @@ const Tensor& FittingTensor(const Safetensors& contents, const std::string& name
   return tensor;
 }
 
+void CheckFinite(const Tensor& tensor, const std::string& name, const std::string& path) {
+  const float* values = tensor.data<float>();
+  const float* found = std::find_if_not(values, values + tensor.elements(),
+                                        [](float value) { return std::isfinite(value); });
+  if (found == values + tensor.elements()) return;
+  throw Error(ErrorKind::kInput,
+              "checkpoint {}: tensor {} holds {}; weights must be finite, so the file is damaged",
+              path, name, *found);
+}
+
 // That config.toml and text.json are those of the weights. Checkpoints of earlier versions do not
 // say, nor do they know choices that came later.
 void CheckBelongs(const MetadataMap& metadata, const std::string& path, const TextClassifier& model,
                   const TextEncoder& encoder) {
-  if (const auto text = metadata.find("text"); text != metadata.end()) {
+  if (const auto text = metadata.find("text_encoder"); text != metadata.end()) {
     if (text->second != TextFingerprint(encoder)) {
       throw Error(ErrorKind::kInput,
-                  "checkpoint {}: was saved with other tokens or labels than those in text.json of "
-                  "its run; the two files do not belong together",
+                  "checkpoint {}: was saved with other tokens, labels or tokenizer than those in "
+                  "text.json of its run; the two files do not belong together",
                   path);
     }
   }
@@ -143,7 +154,8 @@ void RestoreModel(const Safetensors& contents, const std::string& path, const Te
   const std::vector<Parameter*> parameters = model.Parameters();
   std::set<std::string_view> known;
   for (const Parameter* parameter : parameters) {
-    FittingTensor(contents, parameter->name, parameter->value, path);
+    CheckFinite(FittingTensor(contents, parameter->name, parameter->value, path), parameter->name,
+                path);
     known.insert(parameter->name);
   }
   for (const auto& [name, tensor] : contents.tensors) {
@@ -167,7 +179,7 @@ Json StateToJson(const TrainerState& state) {
           {"correct", state.correct},
           {"texts", state.texts},
           {"tokens", state.tokens},
-          {"last_train_loss", state.last_train_loss},
+          {"best_train_loss", state.best_train_loss},
           {"window_loss_sum", state.window_loss_sum},
           {"window_correct", state.window_correct},
           {"window_texts", state.window_texts},
@@ -194,7 +206,7 @@ TrainerState StateFromJson(const std::string& text, const std::string& name) {
   state.correct = count("correct");
   state.texts = count("texts");
   state.tokens = count("tokens");
-  state.last_train_loss = number("last_train_loss");
+  state.best_train_loss = number("best_train_loss");
   state.window_loss_sum = number("window_loss_sum");
   state.window_correct = count("window_correct");
   state.window_texts = count("window_texts");

@@ -28,7 +28,7 @@ struct TrainerState {
   int64_t correct = 0;
   int64_t texts = 0;
   int64_t tokens = 0;          // of the whole run
-  double last_train_loss = 0;  // of the last finished epoch
+  double best_train_loss = 0;  // of the epoch that ended with best_step
 
   // Since the last record of the metrics.
   double window_loss_sum = 0;

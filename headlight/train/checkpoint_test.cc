@@ -66,6 +66,16 @@ TEST_F(CheckpointTest, AnotherDtypeIsRefused) {
   EXPECT_THAT(message, AllOf(HasSubstr("classifier.bias"), HasSubstr("f64")));
 }
 
+TEST_F(CheckpointTest, WeightsThatAreNotFiniteAreRefused) {
+  const std::string message = RefusalAfter([](Safetensors& contents) {
+    Tensor bias = contents.tensors["classifier.bias"].Clone(MemoryTag::kOther);
+    bias.data<float>()[1] = std::nanf("");
+    contents.tensors["classifier.bias"] = bias;
+  });
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("best.safetensors"), HasSubstr("classifier.bias holds nan")));
+}
+
 TEST_F(CheckpointTest, AMissingTensorIsRefused) {
   const std::string message =
       RefusalAfter([](Safetensors& contents) { contents.tensors.erase("classifier.bias"); });
@@ -112,11 +122,16 @@ TEST_F(CheckpointTest, WeightsOfAnotherModelAreRefused) {
   WriteFileAtomically(other.text(), text);
   EXPECT_THAT(MessageOf(ErrorKind::kInput, [&] { LoadClassifier(other.root); }),
               AllOf(HasSubstr(other.best()), HasSubstr("text.json")));
+  text = ReadFile(RunPaths(paths_.root).text());
+  text.replace(text.find("\"lower\""), 7, "\"keep\"");
+  WriteFileAtomically(other.text(), text);
+  EXPECT_THAT(MessageOf(ErrorKind::kInput, [&] { LoadClassifier(other.root); }),
+              HasSubstr("tokenizer than those in text.json"));
 }
 
 TEST_F(CheckpointTest, AnOlderCheckpointThatDoesNotSayItsModelIsRead) {
   Safetensors contents = ReadSafetensors(paths_.best());
-  EXPECT_EQ(contents.metadata.erase("model") + contents.metadata.erase("text"), 2u);
+  EXPECT_EQ(contents.metadata.erase("model") + contents.metadata.erase("text_encoder"), 2u);
   WriteSafetensors(paths_.best(), contents);
   EXPECT_EQ(LoadClassifier(paths_.root, CheckpointChoice::kBest, Precision::kBF16).step, 9);
 }

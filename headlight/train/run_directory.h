@@ -64,7 +64,7 @@ struct RunResult {
   int64_t skipped_texts = 0;  // empty after tokenizing, or without a label
   std::vector<std::string> labels;
 
-  double train_loss = 0;        // mean over the last epoch's steps, as trained (dropout, smoothing)
+  double train_loss = 0;        // mean over the best epoch's steps, as trained (dropout, smoothing)
   ClassificationMetrics valid;  // of the best epoch's model: best.safetensors
   ClassificationMetrics last;   // of the last one's
   int64_t best_step = 0;

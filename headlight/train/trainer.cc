@@ -315,6 +315,7 @@ void TrainingRun::FinishEpoch() {
     state_.has_best = true;
     state_.best = state_.last;
     state_.best_step = state_.step;
+    state_.best_train_loss = record.train_loss;
     SaveModel(paths_.best(), model_, data_.encoder, state_.step);
   }
   state_.epochs_without_better = record.best ? 0 : state_.epochs_without_better + 1;
@@ -332,7 +333,6 @@ void TrainingRun::FinishEpoch() {
         record.train_loss, record.valid_loss, 100 * record.valid_accuracy,
         record.best ? ", the best so far" : ""));
   }
-  state_.last_train_loss = record.train_loss;
   if (state_.position == batches_per_epoch_) {
     ++state_.epoch;
     state_.position = 0;
@@ -411,7 +411,7 @@ RunResult TrainingRun::MakeResult() const {
   result.valid_texts = data_.valid.size();
   result.skipped_texts = data_.train.skipped + data_.valid.skipped;
   result.labels = data_.encoder.labels();
-  result.train_loss = state_.last_train_loss;
+  result.train_loss = state_.best_train_loss;
   result.valid = state_.best;
   result.last = state_.last;
   result.best_step = state_.best_step;

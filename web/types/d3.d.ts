@@ -35,4 +35,5 @@ declare module "d3-interpolate" {
 declare module "d3-array" {
   export function max(values: Iterable<number>): number | undefined;
   export function range(count: number): number[];
+  export function sum(values: Iterable<number>): number;
 }
