@@ -57,6 +57,13 @@ inline double NumberField(const Json& object, const char* key, const std::string
   return value.get<double>();
 }
 
+// From 0 to 1.
+inline double ShareField(const Json& object, const char* key, const std::string& name) {
+  const double value = NumberField(object, key, name);
+  if (value >= 0 && value <= 1) return value;
+  throw Error(ErrorKind::kInput, "{}: '{}' must be 0 to 1, found {}", name, key, value);
+}
+
 inline std::string TextFieldOf(const Json& object, const char* key, const std::string& name) {
   const Json& value = Field(object, key, name);
   if (!value.is_string()) throw Error(ErrorKind::kInput, "{}: '{}' must be a text", name, key);
@@ -102,18 +109,20 @@ inline ClassificationMetrics MetricsFromJson(const Json& json, const std::string
   ClassificationMetrics metrics;
   metrics.count = CountField(json, "count", name);
   metrics.loss = NumberField(json, "loss", name);
-  metrics.accuracy = NumberField(json, "accuracy", name);
-  metrics.macro_f1 = NumberField(json, "macro_f1", name);
-  if (!(metrics.accuracy >= 0 && metrics.accuracy <= 1)) {
-    throw Error(ErrorKind::kInput, "{}: 'accuracy' must be 0 to 1, found {}", name,
-                metrics.accuracy);
-  }
+  metrics.accuracy = ShareField(json, "accuracy", name);
+  metrics.macro_f1 = ShareField(json, "macro_f1", name);
   const Json& rows = ListField(json, "confusion", name);
+  int64_t rest = metrics.count;
   for (const Json& row : rows) {
     bool fits = row.is_array() && row.size() == rows.size();
-    for (const Json& count : row) fits = fits && count.is_number_integer() && count >= 0;
+    for (const Json& count : row) {
+      fits = fits && count.is_number_integer() && count >= 0 && count <= rest;
+      if (fits) rest -= count.get<int64_t>();
+    }
     if (!fits) {
-      throw Error(ErrorKind::kInput, "{}: 'confusion' must be a square table of counts", name);
+      throw Error(ErrorKind::kInput,
+                  "{}: 'confusion' must be a square table of counts, at most {} in all", name,
+                  metrics.count);
     }
     metrics.confusion.push_back(row.get<std::vector<int64_t>>());
   }

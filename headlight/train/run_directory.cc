@@ -80,6 +80,9 @@ RunResult ResultFromJson(const Json& json, const std::string& name) {
   result.valid_texts = count("valid_texts");
   result.skipped_texts = count("skipped_texts");
   result.labels = TextsOf(internal::ListField(json, "labels", name), name);
+  if (result.labels.size() < 2) {
+    throw Error(ErrorKind::kInput, "{}: 'labels' must hold two or more", name);
+  }
   result.train_loss = internal::NumberField(json, "train_loss", name);
   result.valid = internal::MetricsFromJson(internal::ObjectField(json, "valid", name), name);
   result.last = internal::MetricsFromJson(internal::ObjectField(json, "last", name), name);

@@ -627,13 +627,20 @@ class Kept(Case):
                     "--replace", *SMALL)
         self.assertTrue((folder / "result.json").exists())
 
-    def test_result_whose_confusion_lost_a_row(self):
+    def test_result_that_lies(self):
         folder = self.copy_run()
-        result = json.loads((folder / "result.json").read_text())
-        result["valid"]["confusion"] = []
-        (folder / "result.json").write_text(json.dumps(result))
-        listed = run("runs", folder)
-        self.assertIn(b"'confusion' must have 2 rows, one for each label, found 0", listed.stdout + listed.stderr)
+        true = json.loads((folder / "result.json").read_text())
+        for change, message in (
+                ({"valid": {"confusion": []}}, "'confusion' must have 2 rows, one for each label, found 0"),
+                ({"valid": {"confusion": [[2**62, 2**62], [2**62, 2**62]]}}, "'confusion' must be a square table"),
+                ({"valid": {"macro_f1": -9}}, "'macro_f1' must be 0 to 1, found -9"),
+                ({"labels": []}, "'labels' must hold two or more")):
+            result = dict(true)
+            for key, value in change.items():
+                result[key] = {**true[key], **value} if isinstance(value, dict) else value
+            (folder / "result.json").write_text(json.dumps(result))
+            listed = run("runs", folder)
+            self.assertIn(message, (listed.stdout + listed.stderr).decode())
 
 
 if __name__ == "__main__":
