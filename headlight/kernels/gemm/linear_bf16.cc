@@ -131,6 +131,9 @@ HWY_INLINE void MultiplyPairBlock(const PairRows& work, int64_t begin, int64_t e
     product.c_row = width;
     for (int64_t r = begin; r < end; r += kPairPanel) {
       const int64_t rows = std::min(kPairPanel, end - r);
+      LinesAhead ahead;
+      finish.AddAhead({r, column, rows, count}, ahead);
+      ahead.Next(ahead.lines());
       product.a = rounded + (r - begin) * a_row;
       product.a_row = a_row;
       MultiplyPairTiles<kUnit>((rows + kPairTile - 1) / kPairTile, width / kPairTile, product);
@@ -178,6 +181,9 @@ int64_t PairGradientWorkspace(int64_t outputs, int64_t inputs) {
   return kPairChunk / 2 * ins + outs * kLeftRow / 2 + outs * ins;
 }
 
+// That many rows side by side are more than hardware prefetchers follow.
+inline constexpr int64_t kColumnsAhead = 64;
+
 // A[m][k] = from[k][m] for m < columns (zeros up to whole tiles) and k < depth (zeros up to
 // PairDepth), rows kLeftRow apart.
 HWY_INLINE void PackLeftPairs(const float* from, int64_t row, int64_t depth, int64_t columns,
@@ -188,6 +194,8 @@ HWY_INLINE void PackLeftPairs(const float* from, int64_t row, int64_t depth, int
       __m512i tile[kPairTile];
       for (int64_t p = 0; p < kPairTile; ++p) {
         const int64_t at = k + 2 * p;
+        __builtin_prefetch(from + at * row + m + kColumnsAhead, 0, 2);
+        __builtin_prefetch(from + (at + 1) * row + m + kColumnsAhead, 0, 2);
         const __m512 first =
             at < depth ? _mm512_maskz_loadu_ps(lanes, from + at * row + m) : _mm512_setzero_ps();
         const __m512 second = at + 1 < depth
@@ -199,6 +207,19 @@ HWY_INLINE void PackLeftPairs(const float* from, int64_t row, int64_t depth, int
       for (int64_t r = 0; r < kPairTile; ++r) {
         _mm512_storeu_si512(to + (m + r) * kLeftRow + k, tile[r]);
       }
+    }
+  }
+}
+
+// B[k][n] = from[k][n], panel after panel; row by row, as they lie in memory.
+HWY_INLINE void PackRightPairs(const float* from, int64_t row, int64_t depth, int64_t columns,
+                               uint32_t* to) {
+  const int64_t pairs = PairDepth(depth) / 2;
+  for (int64_t p = 0; p < pairs; ++p) {
+    for (int64_t n = 0; n < columns; n += kPairPanel) {
+      const int64_t width = PairWidth(columns, n);
+      PackRowPairs(from + 2 * p * row + n, row, depth - 2 * p, std::min(kPairPanel, columns - n), 1,
+                   width, to + n * pairs + p * width);
     }
   }
 }
@@ -216,11 +237,19 @@ HWY_INLINE void GradientBlockPairs(const internal::GradientBlock& block) {
     const int64_t depth = std::min(kPairChunk, x.size(0) - t), padded = PairDepth(depth);
     const float* dy_block = dy.row(t) + block.out_begin;
     PackLeftPairs(dy_block, dy.strides[0], depth, outputs, left);
+    // What is packed next is asked for while this is multiplied.
+    LinesAhead ahead;
+    if (const int64_t next = std::min(kPairChunk, x.size(0) - t - depth); next > 0) {
+      AddPart(x, {t + depth, block.in_begin, next, inputs}, ahead);
+      AddPart(dy, {t + depth, block.out_begin, next, outputs}, ahead);
+    }
+    const int64_t tiles =
+        RoundUp(inputs, kPairPanel) * RoundUp(outs, kPairPanel) / (kPairPanel * kPairPanel);
+    const int64_t lines_per_tile = ahead.lines() / tiles + 1;
+    PackRightPairs(x.row(t) + block.in_begin, x.strides[0], depth, inputs, right);
     for (int64_t i = 0; i < inputs; i += kPairPanel) {
       const int64_t width = PairWidth(inputs, i);
-      uint32_t* panel = right + i * padded / 2;
-      PackRowPairs(x.row(t) + block.in_begin + i, x.strides[0], depth,
-                   std::min(kPairPanel, inputs - i), padded / 2, width, panel);
+      const uint32_t* panel = right + i * padded / 2;
       for (int64_t o = 0; o < outs; o += kPairPanel) {
         PairProduct product = {};
         product.a = left + o * kLeftRow;
@@ -231,6 +260,7 @@ HWY_INLINE void GradientBlockPairs(const internal::GradientBlock& block) {
         product.c = sums + i * outs + o * width;
         product.c_row = width;
         product.add = t > 0;
+        ahead.Next(lines_per_tile);
         MultiplyPairTiles<kUnit>(std::min(kPairPanel, outs - o) / kPairTile, width / kPairTile,
                                  product);
       }

@@ -51,8 +51,16 @@ class LinesAhead {
   // rows x columns from `at`, both > 0.
   HWY_INLINE void Add(const float* at, int64_t row, int64_t rows, int64_t columns) {
     assert(count_ < kMost && rows > 0 && columns > 0);
-    windows_[count_++] = {at, row, rows, (columns + kLine - 1) / kLine * kLine};
-    if (count_ == 1) Begin();
+    windows_[count_] = {at, row, rows, (columns + kLine - 1) / kLine * kLine};
+    lines_ += rows * windows_[count_].columns / kLine;
+    if (++count_ == 1) Begin();
+  }
+
+  // In all windows.
+  HWY_INLINE int64_t lines() const { return lines_; }
+
+  HWY_INLINE void Next(int64_t lines) {
+    for (; lines > 0; --lines) Next();
   }
 
   HWY_INLINE void Next() {
@@ -90,6 +98,7 @@ class LinesAhead {
 
   Window windows_[kMost];
   int64_t count_ = 0;
+  int64_t lines_ = 0;
   int64_t current_ = 0;
   const float* at_ = nullptr;
   const float* row_end_ = nullptr;
