@@ -81,7 +81,7 @@ Table ProfileTable(const ProfileSummary& summary, double peak, size_t most) {
                {"calls"},
                {"ms", "milliseconds"},
                {"share"},
-               {"memory, MiB", "memory_mib"},
+               {"memory growth, MiB", "memory_growth_mib"},
                {"GFLOP/s", "gflops_per_second"},
                {"of peak", "share_of_peak"}});
   const auto rate_cells = [peak](double flops, double seconds) {
