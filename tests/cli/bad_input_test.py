@@ -284,6 +284,11 @@ class Data(Case):
     def test_label_column_missing(self):
         self.train(INPUT, r"data\.csv.*stars", "--label-column", "stars")
 
+    def test_column_names_that_occur_twice(self):
+        path = self.write("t.tsv", "text\tlabel\tlabel\n" + "".join(f"word {i}\ta\t{i % 2}\n" for i in range(20)))
+        self.train(INPUT, r"t\.tsv:1: .*label column.*once.*'label' in columns 2 and 3; rename.*number", data=path)
+        self.ok("data", "describe", path, "--label-column", "3")
+
     def test_label_field_missing(self):
         path = self.write("a.jsonl", "".join(json.dumps({"text": f"t {i}"}) + "\n" for i in range(9)))
         self.train(INPUT, r"a\.jsonl", "--label-field", "label", data=path)
