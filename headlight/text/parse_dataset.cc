@@ -204,6 +204,12 @@ Dataset ParseDataset(std::string_view bytes, const std::string& name, DataFormat
                      const ReadOptions& options) {
   if (format == DataFormat::kAuto) {
     format = DetectFormat(bytes, name);
+    if (format == DataFormat::kArchive) {
+      throw Error(ErrorKind::kInput,
+                  "data: {} is an archive or compressed, which is not read inside of a folder or "
+                  "another archive; unpack it first",
+                  name);
+    }
   } else {
     CheckIsText(bytes, name);
   }

@@ -260,6 +260,13 @@ TEST(ReadersTest, FolderOfDataFilesAndSeveralPaths) {
               HasSubstr("holds neither class folders"));
 }
 
+TEST(ReadersTest, ArchivesAreNotReadInsideOfFolders) {
+  const TemporaryFolder folder;
+  folder.Write("train.csv", "\x1F\x8B\x08 compressed");
+  EXPECT_THAT(MessageOf([&] { ReadDataset({folder.path()}, {}); }),
+              HasSubstr("/train.csv is an archive or compressed, which is not read inside of"));
+}
+
 TEST(ReadersTest, PipesAreReadOnce) {
   const TemporaryFolder folder;
   const std::string pipe = folder.path() + "/pipe";

@@ -333,6 +333,24 @@ class Data(Case):
     def test_binary_file(self):
         self.train(INPUT, r"z\.bin", data=self.write("z.bin", os.urandom(5000).replace(b"\n", b"x")))
 
+    def test_link_to_itself(self):
+        loop = self.folder / "loop.csv"
+        loop.symlink_to(loop)
+        self.train(INPUT, r"read .*loop\.csv: ", data=loop)
+
+    def test_archive_in_an_archive(self):
+        subprocess.run(["tar", "-czf", "train.tar.gz", "-C", self.data.parent, self.data.name], cwd=self.folder,
+                       check=True)
+        subprocess.run(["tar", "-cf", "out.tar", "train.tar.gz"], cwd=self.folder, check=True)
+        self.train(INPUT, r"out\.tar:train\.tar\.gz is an archive .*unpack it first", data=self.folder / "out.tar")
+
+    def test_archive_that_lacks_its_last_bytes(self):
+        archive = self.folder / "t.tar"
+        for flags, missing in (("-czf", 1), ("-cJf", 20)):
+            subprocess.run(["tar", flags, archive, "-C", self.data.parent, self.data.name], check=True)
+            archive.write_bytes(archive.read_bytes()[:-missing])
+            self.train(INPUT, r"t\.tar: .*damaged or ends early", data=archive)
+
     def test_truncated_archive(self):
         archive = self.folder / "t.tar.gz"
         source = self.folder / "src"
