@@ -50,6 +50,11 @@ class Usage(Case):
     def test_no_such_flag(self):
         self.expect(USAGE, r"--colour", "train", "--data", self.data, "--out", self.folder / "o", "--colour")
 
+    def test_flags_with_control_characters(self):
+        for arguments in (["gradcheck", "--\x1b[31mred"], ["\x1b[31mred"], ["gradcheck", "--seed", "\x1b[31mred"]):
+            result = self.expect(USAGE, r"headlight: .*␛\[31mred", *arguments)
+            self.assertNotIn(b"\x1b", result.stderr)
+
     def test_no_data_flag(self):
         self.expect(USAGE, r"--data", "train", "--out", self.folder / "o")
 
@@ -258,6 +263,22 @@ class Data(Case):
         path = self.folder / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
+
+    def test_messages_show_what_a_file_holds(self):
+        """Nothing in it acts on the terminal, ends the message or floods it."""
+        def describe(label, shown):
+            path = self.write("c.csv", b"text,label\n" + b"a,x\n" * 2000 + b"b," + label + b"\xff\n")
+            result = self.expect(INPUT, r"c\.csv:2002: the label .*" + shown + ".*' is not UTF-8", "data", "describe",
+                                 "--format", "csv", path)
+            self.assertNotRegex(result.stderr, rb"[\0-\x09\x0b-\x1f\x7f]")
+            return result.stderr.decode("utf-8")  # whole characters
+
+        describe(b"red\x1b[31m\x7f\t\0after", "red␛\\[31m␡␉␀after")
+        describe("\u009b2J \u202e".encode(), "\ufffd2J \ufffd")
+        for filling in ("x", "长", "\x1b", "😀"):
+            for shift in range(4):
+                message = describe(b"y" * shift + (filling * 20000).encode(), "…")
+                self.assertLess(len(message.encode()), 2050)
 
     def test_missing_file(self):
         self.train(INPUT, r"nowhere\.csv", data=self.folder / "nowhere.csv")
