@@ -253,6 +253,19 @@ class Usage(Case):
                             *arguments, "--seed=" + seed)
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    def test_shuffle_gold_out_of_range(self):
+        gold = self.folder / "gold.jsonl"
+        self.ok("data", "make", "relations", "--count", 4, "--out", gold)
+        for seed in ("-1", "18446744073709551615", "x"):
+            self.expect(USAGE, r"headlight: --shuffle-gold: must be a whole number from 0 to 9000000000000000, found '"
+                        + re.escape(seed) + "'", "heads", self.run_directory, "--gold", gold, "--shuffle-gold=" + seed)
+
+    def test_make_counts_out_of_range(self):
+        for count in ("-1", "1000001", "x"):
+            self.expect(USAGE, r"headlight: .*--count.*" + count, "data", "make", "relations", "--count=" + count,
+                        "--out", self.folder / "r.jsonl")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
     def test_make_in_no_such_language(self):
         self.expect(USAGE, r"language", "data", "make", "relations", "--language", "xx", "--count", "4", "--out",
                     self.folder / "r.jsonl")
@@ -353,6 +366,12 @@ class Data(Case):
 
     def test_binary_file(self):
         self.train(INPUT, r"z\.bin", data=self.write("z.bin", os.urandom(5000).replace(b"\n", b"x")))
+
+    def test_utf32_of_a_named_format(self):
+        for encoding in ("utf-32-le", "utf-32-be"):
+            path = self.write("u.csv", ("\ufeff" + self.data.read_text()).encode(encoding))
+            for name in ("auto", "csv", "tsv", "jsonl", "label-text", "text-label"):
+                self.train(INPUT, r"u\.csv is UTF-32; convert it to UTF-8", "--format", name, data=path)
 
     def test_link_to_itself(self):
         loop = self.folder / "loop.csv"
