@@ -253,6 +253,7 @@ void AddMake(CLI::App& data) {
       ->type_name("zh|en")
       ->capture_default_str();
   command->add_option("--count", arguments->options.count, "Passages")
+      ->check(CLI::Range(int64_t{0}, kMostPassages))
       ->type_name("N")
       ->capture_default_str();
   AddSeed(*command, arguments->options.seed, "Seed; passages of two seeds differ");

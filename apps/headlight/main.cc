@@ -5,7 +5,6 @@
 
 #include <csignal>
 #include <exception>
-#include <iostream>
 #include <sstream>
 #include <string_view>
 
@@ -46,7 +45,7 @@ void OccupyStandardDescriptors() {
 }
 
 int Complain(std::string_view message, int code) {
-  Say("headlight: {}", message);
+  Say("headlight: {}", PrintableMessage(message));
   return code;
 }
 
@@ -97,10 +96,12 @@ int RunArguments(int argc, char** argv) {
     program.parse(argc, argv);
     return exit_code;
   } catch (const CLI::ParseError& error) {  // --help and --version too
-    std::ostringstream out;
-    const int code = program.exit(error, out, std::cerr);
+    std::ostringstream out, complaint;
+    const int code = program.exit(error, out, complaint);
     PrintBytes(out.str());
-    return code == 0 ? kExitOk : kExitUsage;
+    if (code == 0) return kExitOk;
+    const std::string message = complaint.str();
+    return Complain(message.substr(0, message.find_last_not_of('\n') + 1), kExitUsage);
   }
 }
 

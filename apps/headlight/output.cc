@@ -3,12 +3,23 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "headlight/base/error.h"
+#include "headlight/report/width.h"
 
 namespace headlight::app {
+namespace {
+
+// Where the UTF-8 character that `at` lies in begins.
+size_t CharacterBegin(std::string_view text, size_t at) {
+  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  return at;
+}
+
+}  // namespace
 
 bool AnsiOnStdout() {
   const char* no_color = std::getenv("NO_COLOR");
@@ -26,6 +37,22 @@ void PrintTable(const Table& table) { PrintBytes(TableAsText(table, {AnsiOnStdou
 void PrintBytes(const std::string& bytes) {
   std::fwrite(bytes.data(), 1, bytes.size(), stdout);
   if (std::ferror(stdout) != 0) FlushStdout();
+}
+
+std::string PrintableMessage(std::string_view message) {
+  constexpr size_t kMostBytes = 2000;
+  constexpr size_t kLastBytes = 500;  // what to do stands at the end
+  std::string shown;
+  for (size_t begin = 0; begin <= message.size();) {
+    const size_t end = std::min(message.find('\n', begin), message.size());
+    if (begin > 0) shown.push_back('\n');
+    shown += Printable(message.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (shown.size() <= kMostBytes) return shown;
+  const size_t left_out = CharacterBegin(shown, kMostBytes - kLastBytes);
+  const size_t last = CharacterBegin(shown, shown.size() - kLastBytes);
+  return shown.replace(left_out, last - left_out, "…");
 }
 
 void FlushStdout() {

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "headlight/report/table.h"
@@ -31,5 +32,9 @@ template <typename... Args>
 void Say(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs((fmt::format(format, std::forward<Args>(args)...) + "\n").c_str(), stderr);
 }
+
+// What is printed of an error that may quote a file: its lines as Printable shows them, and the
+// middle left out where it is over-long.
+std::string PrintableMessage(std::string_view message);
 
 }  // namespace headlight::app

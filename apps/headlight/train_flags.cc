@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "headlight/base/error.h"
+
 namespace headlight::app {
 namespace {
 
@@ -84,9 +86,14 @@ std::string TrainFlags::Given(std::string_view name, std::string_view absent) co
 
 CLI::Option* AddSeed(CLI::App& command, uint64_t& seed, const std::string& help,
                      const std::string& flag) {
-  const auto set = [&seed](const std::string& text) {
+  const auto set = [&seed, flag](const std::string& text) {
+    constexpr std::string_view kField = "seed";
     TrainConfig config;
-    FindField("seed").set(config, {&text, 1});
+    try {
+      SetField(config, kField, text);
+    } catch (const Error& error) {  // "seed: must be ..."; here under the name of this flag
+      throw Error(error.kind(), "{}{}", flag, error.what() + kField.size());
+    }
     seed = static_cast<uint64_t>(config.training.seed);
   };
   return command.add_option_function<std::string>(flag, set, help)

@@ -22,4 +22,11 @@ const char* ErrorKindName(ErrorKind kind) {
   return "internal";
 }
 
+std::string Error::WithVisibleZeros(std::string message) {
+  for (size_t at = 0; (at = message.find('\0', at)) != std::string::npos;) {
+    message.replace(at, 1, "␀");
+  }
+  return message;
+}
+
 }  // namespace headlight

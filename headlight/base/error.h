@@ -31,11 +31,15 @@ class Error : public std::runtime_error {
  public:
   template <typename... Args>
   Error(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args)
-      : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)), kind_(kind) {}
+      : std::runtime_error(WithVisibleZeros(fmt::format(format, std::forward<Args>(args)...))),
+        kind_(kind) {}
 
   ErrorKind kind() const { return kind_; }
 
  private:
+  // what() would end at a zero byte of a file that the message quotes; it becomes "␀".
+  static std::string WithVisibleZeros(std::string message);
+
   ErrorKind kind_;
 };
 

@@ -43,6 +43,15 @@ std::string CleanPath(std::string_view path, const std::string& archive_name) {
   return clean;
 }
 
+// What libarchive says of an archive that ends early is nothing, for some of its formats, or clear
+// only to those who know zlib and liblzma.
+std::string CauseFrom(std::string_view detail) {
+  if (detail.empty()) return "it is damaged or ends early";
+  const bool unclear =
+      detail.starts_with("ZIP decompression failed") || detail.ends_with("No progress is possible");
+  return fmt::format("{}{}", unclear ? "it is damaged or ends early: " : "", detail);
+}
+
 // libarchive converts the names of members to the charset of the thread's locale, and loses those
 // that do not fit. For as long as this lives, the locale is one where every name fits.
 class Utf8Locale {
@@ -92,7 +101,7 @@ struct ArchiveReader::State {
     }
     const char* detail = archive_error_string(handle);
     throw Error(kind, "archive: {}{}{}: {}: {}", name, member.empty() ? "" : ":", member, what,
-                detail == nullptr ? "unknown cause" : detail);
+                CauseFrom(detail == nullptr ? "" : detail));
   }
 
   struct archive* handle;

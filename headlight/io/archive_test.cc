@@ -165,6 +165,10 @@ TEST(ArchiveTest, BrokenArchives) {
   const std::string tar = TarMember("d/a", std::string(3000, 'a')) + kTarEnd;
   EXPECT_THAT(MessageOf(tar.substr(0, 1500)), HasSubstr("cannot be unpacked"));
   EXPECT_THAT(MessageOf("\x1F\x8B\x08 broken"), HasSubstr("a.tar"));
+  // Cut in the next header, where libarchive gives no cause.
+  const std::string zip = Zip("d/a", "text");
+  EXPECT_THAT(MessageOf(zip.substr(0, zip.find("PK\x01\x02") + 2)),
+              HasSubstr("a.tar: broken: it is damaged or ends early"));
   EXPECT_THROW(ArchiveReader::OpenFile("/nonexistent.tar"), Error);
 }
 

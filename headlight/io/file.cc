@@ -23,7 +23,7 @@ namespace {
 
 // Of what needs a file that exists.
 [[noreturn]] void ThrowRead(const std::string& path, int code, const char* operation = "read") {
-  const bool input = code == ENOENT || code == ENOTDIR || code == EISDIR;
+  const bool input = code == ENOENT || code == ENOTDIR || code == EISDIR || code == ELOOP;
   ThrowSystem(input ? ErrorKind::kInput : ErrorKind::kResource, operation, path, code);
 }
 

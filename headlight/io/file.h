@@ -1,8 +1,8 @@
 // Files that appear whole or not at all, and line files that survive a crash.
 //
-// A file to read that is missing, or a folder in its place, is an Error of kind kInput. Every other
-// failure of the system (no folder to write to, full disk, no permission) is kResource. The message
-// names the path and the cause.
+// A file to read that is missing, or a folder or a link to itself in its place, is an Error of kind
+// kInput. Every other failure of the system (no folder to write to, full disk, no permission) is
+// kResource. The message names the path and the cause.
 #pragma once
 
 #include <cstdint>

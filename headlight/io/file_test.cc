@@ -97,6 +97,8 @@ TEST_F(File, ReadRefuses) {
   EXPECT_THAT(missing.second, HasSubstr(Path("none")));
   EXPECT_THAT(missing.second, HasSubstr("No such file"));
   EXPECT_EQ(ErrorOf([&] { ReadFile(folder_.string()); }).first, ErrorKind::kInput);
+  fs::create_symlink("loop", Path("loop"));
+  EXPECT_EQ(ErrorOf([&] { ReadFile(Path("loop")); }).first, ErrorKind::kInput);
   WriteFileAtomically(Path("x"), "12345");
   EXPECT_EQ(ReadFile(Path("x"), 5), "12345");
   EXPECT_THAT(ErrorOf([&] { ReadFile(Path("x"), 4); }).second, HasSubstr("at most 4 bytes"));

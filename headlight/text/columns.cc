@@ -33,15 +33,34 @@ bool IsNumber(std::string_view cell) {
          cell.find_first_of("0123456789") != std::string_view::npos;
 }
 
-std::optional<size_t> ColumnNamed(const std::vector<std::string>& names, std::string_view wanted) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == wanted) return i;
-  }
+// In any case, without spaces around it.
+std::vector<size_t> ColumnsLike(const std::vector<std::string>& names, std::string_view wanted) {
+  std::vector<size_t> columns;
   const std::string lower = ToLower(Trim(wanted));
   for (size_t i = 0; i < names.size(); ++i) {
-    if (ToLower(Trim(names[i])) == lower) return i;
+    if (ToLower(Trim(names[i])) == lower) columns.push_back(i);
   }
-  return std::nullopt;
+  return columns;
+}
+
+// Those of exactly this name, else those like it.
+std::vector<size_t> ColumnsNamed(const std::vector<std::string>& names, std::string_view wanted) {
+  std::vector<size_t> columns;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == wanted) columns.push_back(i);
+  }
+  return columns.empty() ? ColumnsLike(names, wanted) : columns;
+}
+
+size_t OnlyColumn(const std::vector<size_t>& columns, const CsvRecord& header, const char* what,
+                  const std::string& name) {
+  if (columns.size() > 1) {
+    throw Error(ErrorKind::kInput,
+                "data: {}:{}: the name of the {} column must occur once, found '{}' in columns "
+                "{} and {}; rename one of them, or give the column's number",
+                name, header.line, what, header.fields[columns[0]], columns[0] + 1, columns[1] + 1);
+  }
+  return columns[0];
 }
 
 // A number from 1; 0 when `wanted` is none.
@@ -55,28 +74,38 @@ size_t ColumnNumber(std::string_view wanted) {
   return number;
 }
 
-size_t AskedColumn(const std::vector<std::string>& first, const std::string& wanted,
-                   bool has_header, const char* what, const std::string& name) {
+size_t AskedColumn(const CsvRecord& first, const std::string& wanted, bool has_header,
+                   const char* what, const std::string& name) {
   if (has_header) {
-    if (const std::optional<size_t> column = ColumnNamed(first, wanted)) return *column;
+    const std::vector<size_t> columns = ColumnsNamed(first.fields, wanted);
+    if (!columns.empty()) return OnlyColumn(columns, first, what, name);
   }
   const size_t number = ColumnNumber(wanted);
-  if (number >= 1 && number <= first.size()) return number - 1;
+  if (number >= 1 && number <= first.fields.size()) return number - 1;
   std::string there;
   if (has_header) {
-    there = fmt::format("the columns are '{}'", fmt::join(first, "', '"));
+    there = fmt::format("the columns are '{}'", fmt::join(first.fields, "', '"));
   } else {
-    there = fmt::format("there is no header, so columns go by number, 1 to {}", first.size());
+    there =
+        fmt::format("there is no header, so columns go by number, 1 to {}", first.fields.size());
   }
   throw Error(ErrorKind::kInput, "data: {}: there is no {} column '{}'; {}", name, what, wanted,
               there);
+}
+
+// The column of a usual name unless there is none or it is `other`.
+std::optional<size_t> UsualColumn(const CsvRecord& header, int usual, std::optional<size_t> other,
+                                  const char* what, const std::string& name) {
+  if (usual < 0 || other == static_cast<size_t>(usual)) return std::nullopt;
+  const std::string& found = header.fields[static_cast<size_t>(usual)];
+  return OnlyColumn(ColumnsLike(header.fields, found), header, what, name);
 }
 
 bool DecideHeader(const std::vector<std::string>& first, const std::vector<ColumnFacts>& facts,
                   const ReadOptions& options) {
   if (options.header != HeaderMode::kAuto) return options.header == HeaderMode::kYes;
   const auto names_a_column = [&](const std::string& wanted) {
-    return !wanted.empty() && ColumnNumber(wanted) == 0 && ColumnNamed(first, wanted).has_value();
+    return !wanted.empty() && ColumnNumber(wanted) == 0 && !ColumnsNamed(first, wanted).empty();
   };
   if (names_a_column(options.text_column) || names_a_column(options.label_column)) return true;
   if (FindTextName(first) >= 0 || FindLabelName(first) >= 0) return true;
@@ -132,15 +161,14 @@ void ColumnFacts::Add(std::string_view cell) {
 int FindTextName(const std::vector<std::string>& names) { return FindName(names, kTextNames); }
 int FindLabelName(const std::vector<std::string>& names) { return FindName(names, kLabelNames); }
 
-ColumnChoice ChooseColumns(const std::vector<std::string>& first,
-                           const std::vector<ColumnFacts>& facts, const ReadOptions& options,
-                           const std::string& name) {
-  if (first.size() < 2) {
+ColumnChoice ChooseColumns(const CsvRecord& first, const std::vector<ColumnFacts>& facts,
+                           const ReadOptions& options, const std::string& name) {
+  if (first.fields.size() < 2) {
     throw Error(ErrorKind::kInput,
                 "data: {}: a table needs a text and a label column, found one column", name);
   }
   ColumnChoice choice;
-  choice.has_header = DecideHeader(first, facts, options);
+  choice.has_header = DecideHeader(first.fields, facts, options);
   std::optional<size_t> text;
   std::optional<size_t> label;
   if (!options.text_column.empty()) {
@@ -150,23 +178,17 @@ ColumnChoice ChooseColumns(const std::vector<std::string>& first,
     label = AskedColumn(first, options.label_column, choice.has_header, "label", name);
   }
   if (choice.has_header) {
-    const int usual_text = FindTextName(first);
-    const int usual_label = FindLabelName(first);
-    if (!text && usual_text >= 0 && label != static_cast<size_t>(usual_text)) {
-      text = static_cast<size_t>(usual_text);
-    }
-    if (!label && usual_label >= 0 && text != static_cast<size_t>(usual_label)) {
-      label = static_cast<size_t>(usual_label);
-    }
+    if (!text) text = UsualColumn(first, FindTextName(first.fields), label, "text", name);
+    if (!label) label = UsualColumn(first, FindLabelName(first.fields), text, "label", name);
   }
   if (!label) label = GuessLabel(facts, text);
   if (!text) text = GuessText(facts, label);
   // Of two columns, what is not the text is the label.
-  if (!label && first.size() == 2 && text) label = 1 - *text;
+  if (!label && first.fields.size() == 2 && text) label = 1 - *text;
   if (!label || !text || *label == *text) {
     throw Error(ErrorKind::kInput,
                 "data: {}: cannot tell the text and the label column; name them (first row: '{}')",
-                name, fmt::join(first, "', '"));
+                name, fmt::join(first.fields, "', '"));
   }
   choice.text = *text;
   choice.label = *label;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "headlight/io/csv.h"
 #include "headlight/text/readers.h"
 
 namespace headlight {
@@ -42,10 +43,10 @@ struct ColumnChoice {
 };
 
 // `first` is the first row; `facts` has one entry per column, about all rows but the first. Throws
-// kInput, with `name`, for a column that is not there or when the choice is not clear.
-ColumnChoice ChooseColumns(const std::vector<std::string>& first,
-                           const std::vector<ColumnFacts>& facts, const ReadOptions& options,
-                           const std::string& name);
+// kInput, with `name`, for a column that is not there, whose name another column of the header has
+// too, or when the choice is not clear.
+ColumnChoice ChooseColumns(const CsvRecord& first, const std::vector<ColumnFacts>& facts,
+                           const ReadOptions& options, const std::string& name);
 
 // The usual name that comes first in its list, among `names`; -1 when none is there.
 int FindTextName(const std::vector<std::string>& names);

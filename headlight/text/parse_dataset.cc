@@ -52,7 +52,7 @@ class LineReader {
 };
 
 struct TableScan {
-  std::vector<std::string> first;
+  CsvRecord first;
   std::vector<ColumnFacts> facts;
 };
 
@@ -64,12 +64,12 @@ TableScan ScanTable(std::string_view bytes, const std::string& name, const CsvOp
   if (!reader.Next(&record)) {
     throw Error(ErrorKind::kInput, "data: {} is empty", name);
   }
-  scan.first = record.fields;
-  scan.facts.resize(scan.first.size());
+  scan.first = record;
+  scan.facts.resize(record.fields.size());
   while (reader.Next(&record)) {
-    if (record.fields.size() != scan.first.size()) {
+    if (record.fields.size() != scan.facts.size()) {
       throw Error(ErrorKind::kInput, "data: {}:{}: {} fields, where the first row has {}{}", name,
-                  record.line, record.fields.size(), scan.first.size(),
+                  record.line, record.fields.size(), scan.facts.size(),
                   options.delimiter == ',' ? " (a text with a comma needs quotes)" : "");
     }
     for (size_t i = 0; i < scan.facts.size(); ++i) scan.facts[i].Add(record.fields[i]);
@@ -204,6 +204,12 @@ Dataset ParseDataset(std::string_view bytes, const std::string& name, DataFormat
                      const ReadOptions& options) {
   if (format == DataFormat::kAuto) {
     format = DetectFormat(bytes, name);
+    if (format == DataFormat::kArchive) {
+      throw Error(ErrorKind::kInput,
+                  "data: {} is an archive or compressed, which is not read inside of a folder or "
+                  "another archive; unpack it first",
+                  name);
+    }
   } else {
     CheckIsText(bytes, name);
   }

@@ -111,6 +111,29 @@ TEST(ReadersTest, ColumnsByNameAndNumber) {
   EXPECT_THAT(ParseMessage(table, options), HasSubstr("cannot tell the text and the label column"));
 }
 
+TEST(ReadersTest, NamesOfTwoColumns) {
+  const std::string table = "text,label,text,label\na,x,b,y\nc,x,d,z\n";
+  ReadOptions options;
+  options.format = DataFormat::kCsv;
+  EXPECT_THAT(ParseMessage(table, options, "f.csv"),
+              HasSubstr("f.csv:1: the name of the text column must occur once, found 'text' in "
+                        "columns 1 and 3; rename one of them, or give the column's number"));
+  options.text_column = "3";
+  EXPECT_THAT(ParseMessage("\n" + table, options, "f.csv"),
+              HasSubstr("f.csv:2: the name of the label column must occur once, found 'label' in"));
+  options.label_column = "label";
+  EXPECT_THAT(ParseMessage(table, options), HasSubstr("columns 2 and 4"));
+  options.label_column = "4";
+  EXPECT_THAT(Rows(Parse(table, options)), ElementsAre("y|b", "z|d"));
+  // In another case it is the same name, unless it is asked for as it is.
+  EXPECT_THAT(ParseMessage("Text,text,label\na,b,x\n"), HasSubstr("columns 1 and 2"));
+  options = {};
+  options.text_column = "text";
+  EXPECT_THAT(Rows(Parse("Text,text,label\na,b,x\n", options)), ElementsAre("x|b"));
+  // Of columns that are not used, names may repeat.
+  EXPECT_THAT(Rows(Parse("n,n,text,label\n1,2,b,x\n")), ElementsAre("x|b"));
+}
+
 TEST(ReadersTest, Tsv) {
   const Dataset dataset =
       Parse("index_id\tcategory\ttext\n4\tsports\tA \"fine\" game\n7\ttravel\t\"x\"\n");
@@ -235,6 +258,13 @@ TEST(ReadersTest, FolderOfDataFilesAndSeveralPaths) {
   const TemporaryFolder empty;
   EXPECT_THAT(MessageOf([&] { ReadDataset({empty.path()}, {}); }),
               HasSubstr("holds neither class folders"));
+}
+
+TEST(ReadersTest, ArchivesAreNotReadInsideOfFolders) {
+  const TemporaryFolder folder;
+  folder.Write("train.csv", "\x1F\x8B\x08 compressed");
+  EXPECT_THAT(MessageOf([&] { ReadDataset({folder.path()}, {}); }),
+              HasSubstr("/train.csv is an archive or compressed, which is not read inside of"));
 }
 
 TEST(ReadersTest, PipesAreReadOnce) {

@@ -50,6 +50,11 @@ class Usage(Case):
     def test_no_such_flag(self):
         self.expect(USAGE, r"--colour", "train", "--data", self.data, "--out", self.folder / "o", "--colour")
 
+    def test_flags_with_control_characters(self):
+        for arguments in (["gradcheck", "--\x1b[31mred"], ["\x1b[31mred"], ["gradcheck", "--seed", "\x1b[31mred"]):
+            result = self.expect(USAGE, r"headlight: .*␛\[31mred", *arguments)
+            self.assertNotIn(b"\x1b", result.stderr)
+
     def test_no_data_flag(self):
         self.expect(USAGE, r"--data", "train", "--out", self.folder / "o")
 
@@ -248,6 +253,19 @@ class Usage(Case):
                             *arguments, "--seed=" + seed)
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    def test_shuffle_gold_out_of_range(self):
+        gold = self.folder / "gold.jsonl"
+        self.ok("data", "make", "relations", "--count", 4, "--out", gold)
+        for seed in ("-1", "18446744073709551615", "x"):
+            self.expect(USAGE, r"headlight: --shuffle-gold: must be a whole number from 0 to 9000000000000000, found '"
+                        + re.escape(seed) + "'", "heads", self.run_directory, "--gold", gold, "--shuffle-gold=" + seed)
+
+    def test_make_counts_out_of_range(self):
+        for count in ("-1", "1000001", "x"):
+            self.expect(USAGE, r"headlight: .*--count.*" + count, "data", "make", "relations", "--count=" + count,
+                        "--out", self.folder / "r.jsonl")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
     def test_make_in_no_such_language(self):
         self.expect(USAGE, r"language", "data", "make", "relations", "--language", "xx", "--count", "4", "--out",
                     self.folder / "r.jsonl")
@@ -258,6 +276,22 @@ class Data(Case):
         path = self.folder / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
+
+    def test_messages_show_what_a_file_holds(self):
+        """Nothing in it acts on the terminal, ends the message or floods it."""
+        def describe(label, shown):
+            path = self.write("c.csv", b"text,label\n" + b"a,x\n" * 2000 + b"b," + label + b"\xff\n")
+            result = self.expect(INPUT, r"c\.csv:2002: the label .*" + shown + ".*' is not UTF-8", "data", "describe",
+                                 "--format", "csv", path)
+            self.assertNotRegex(result.stderr, rb"[\0-\x09\x0b-\x1f\x7f]")
+            return result.stderr.decode("utf-8")  # whole characters
+
+        describe(b"red\x1b[31m\x7f\t\0after", "red␛\\[31m␡␉␀after")
+        describe("\u009b2J \u202e".encode(), "\ufffd2J \ufffd")
+        for filling in ("x", "长", "\x1b", "😀"):
+            for shift in range(4):
+                message = describe(b"y" * shift + (filling * 20000).encode(), "…")
+                self.assertLess(len(message.encode()), 2050)
 
     def test_missing_file(self):
         self.train(INPUT, r"nowhere\.csv", data=self.folder / "nowhere.csv")
@@ -283,6 +317,11 @@ class Data(Case):
 
     def test_label_column_missing(self):
         self.train(INPUT, r"data\.csv.*stars", "--label-column", "stars")
+
+    def test_column_names_that_occur_twice(self):
+        path = self.write("t.tsv", "text\tlabel\tlabel\n" + "".join(f"word {i}\ta\t{i % 2}\n" for i in range(20)))
+        self.train(INPUT, r"t\.tsv:1: .*label column.*once.*'label' in columns 2 and 3; rename.*number", data=path)
+        self.ok("data", "describe", path, "--label-column", "3")
 
     def test_label_field_missing(self):
         path = self.write("a.jsonl", "".join(json.dumps({"text": f"t {i}"}) + "\n" for i in range(9)))
@@ -327,6 +366,30 @@ class Data(Case):
 
     def test_binary_file(self):
         self.train(INPUT, r"z\.bin", data=self.write("z.bin", os.urandom(5000).replace(b"\n", b"x")))
+
+    def test_utf32_of_a_named_format(self):
+        for encoding in ("utf-32-le", "utf-32-be"):
+            path = self.write("u.csv", ("\ufeff" + self.data.read_text()).encode(encoding))
+            for name in ("auto", "csv", "tsv", "jsonl", "label-text", "text-label"):
+                self.train(INPUT, r"u\.csv is UTF-32; convert it to UTF-8", "--format", name, data=path)
+
+    def test_link_to_itself(self):
+        loop = self.folder / "loop.csv"
+        loop.symlink_to(loop)
+        self.train(INPUT, r"read .*loop\.csv: ", data=loop)
+
+    def test_archive_in_an_archive(self):
+        subprocess.run(["tar", "-czf", "train.tar.gz", "-C", self.data.parent, self.data.name], cwd=self.folder,
+                       check=True)
+        subprocess.run(["tar", "-cf", "out.tar", "train.tar.gz"], cwd=self.folder, check=True)
+        self.train(INPUT, r"out\.tar:train\.tar\.gz is an archive .*unpack it first", data=self.folder / "out.tar")
+
+    def test_archive_that_lacks_its_last_bytes(self):
+        archive = self.folder / "t.tar"
+        for flags, missing in (("-czf", 1), ("-cJf", 20)):
+            subprocess.run(["tar", flags, archive, "-C", self.data.parent, self.data.name], check=True)
+            archive.write_bytes(archive.read_bytes()[:-missing])
+            self.train(INPUT, r"t\.tar: .*damaged or ends early", data=archive)
 
     def test_truncated_archive(self):
         archive = self.folder / "t.tar.gz"
