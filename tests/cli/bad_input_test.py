@@ -10,11 +10,19 @@ import re
 import shutil
 import struct
 import subprocess
+import tarfile
 
 import program
 from program import SMALL, ProgramTest, run
 
 USAGE, INPUT, FAILED = 2, 3, 1
+
+
+def archive_of(content, path, compression="", name=None):
+    """A tar of one file or folder."""
+    with tarfile.open(path, f"w:{compression}") as tar:
+        tar.add(content, arcname=name or content.name)
+    return path
 
 
 class Case(ProgramTest):
@@ -379,15 +387,13 @@ class Data(Case):
         self.train(INPUT, r"read .*loop\.csv: ", data=loop)
 
     def test_archive_in_an_archive(self):
-        subprocess.run(["tar", "-czf", "train.tar.gz", "-C", self.data.parent, self.data.name], cwd=self.folder,
-                       check=True)
-        subprocess.run(["tar", "-cf", "out.tar", "train.tar.gz"], cwd=self.folder, check=True)
-        self.train(INPUT, r"out\.tar:train\.tar\.gz is an archive .*unpack it first", data=self.folder / "out.tar")
+        inner = archive_of(self.data, self.folder / "train.tar.gz", "gz")
+        outer = archive_of(inner, self.folder / "out.tar")
+        self.train(INPUT, r"out\.tar:train\.tar\.gz is an archive .*unpack it first", data=outer)
 
     def test_archive_that_lacks_its_last_bytes(self):
-        archive = self.folder / "t.tar"
-        for flags, missing in (("-czf", 1), ("-cJf", 20)):
-            subprocess.run(["tar", flags, archive, "-C", self.data.parent, self.data.name], check=True)
+        for compression, missing in (("gz", 1), ("xz", 20)):
+            archive = archive_of(self.data, self.folder / "t.tar", compression)
             archive.write_bytes(archive.read_bytes()[:-missing])
             self.train(INPUT, r"t\.tar: .*damaged or ends early", data=archive)
 
@@ -398,7 +404,7 @@ class Data(Case):
             (source / label).mkdir(parents=True)
             for i in range(20):
                 (source / label / f"{i}.txt").write_bytes(os.urandom(300).hex().encode())
-        subprocess.run(["tar", "-czf", archive, "-C", source, "."], check=True)
+        archive_of(source, archive, "gz", name=".")
         archive.write_bytes(archive.read_bytes()[:2000])
         self.train(INPUT, r"t\.tar\.gz", data=archive)
 
